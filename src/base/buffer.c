@@ -82,24 +82,31 @@ int buffer_add_text(struct buffer *b, const char *text)
 	return buffer_add(b, text, strlen(text));
 }
 
+/* Long enough for most of what is printed, so that it is formatted once. */
+#define PRINTF_GUESS ((size_t)128)
+
 int buffer_printf(struct buffer *b, const char *format, ...)
 {
+	size_t room = buffer_room(b) < PRINTF_GUESS ? buffer_room(b) : PRINTF_GUESS;
+	char *at = buffer_reserve(b, room);
 	va_list args;
 	int len;
-	char *at;
 
 	va_start(args, format);
-	len = vsnprintf(NULL, 0, format, args);
+	len = vsnprintf(at, at ? room : 0, format, args);
 	va_end(args);
 	if (len < 0)
 		return -EINVAL;
-	/* The terminating NUL is written behind the content and not counted, so the cap must admit it. */
-	at = buffer_reserve(b, (size_t)len + 1);
-	if (!at)
-		return -errno;
-	va_start(args, format);
-	vsnprintf(at, (size_t)len + 1, format, args);
-	va_end(args);
+	if ((size_t)len >= room || !at) {
+		/* The terminating NUL is written behind the content and not counted, but the cap must admit it. */
+		room = (size_t)len + 1;
+		at = buffer_reserve(b, room);
+		if (!at)
+			return -errno;
+		va_start(args, format);
+		vsnprintf(at, room, format, args);
+		va_end(args);
+	}
 	buffer_commit(b, (size_t)len);
 	return 0;
 }

@@ -39,10 +39,12 @@ struct endpoint {
 
 enum secret { HIDE_SECRET, SHOW_SECRET };
 
+enum colon_order { COLON_AUTO, COLON_HOST_FIRST, COLON_USER_FIRST };
+
 /* How readings that are a matter of choice are made. {0} with default_scheme = SCHEME_HTTP is the default. */
 struct endpoint_rules {
 	enum scheme default_scheme;
-	enum { COLON_AUTO, COLON_HOST_FIRST, COLON_USER_FIRST } colon_order;
+	enum colon_order colon_order;
 	bool allow_private;       /* special-purpose addresses and localhost */
 	bool allow_single_label;  /* host names without a dot */
 	bool https_means_connect; /* https:// is read as http:// */
@@ -73,7 +75,8 @@ MUST_USE int endpoint_id(const struct endpoint *e, const uint8_t salt[ENDPOINT_S
 			 char *buffer, size_t size);
 
 /* Decoded user and password of `e`, NUL-terminated, into the buffers; both lengths are returned because a decoded
- * byte may be anything but a control. Returns 0, -ENOENT (no credentials) or -EMSGSIZE. */
+ * byte may be anything but a control. `*user_len` and `*password_len` hold the buffers' sizes on entry.
+ * Returns 0, -ENOENT (no credentials) or -EMSGSIZE. */
 MUST_USE int endpoint_credentials(const struct endpoint *e, char *user, size_t *user_len,
 				  char *password, size_t *password_len);
 

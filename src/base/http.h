@@ -28,12 +28,14 @@ struct http_field {
 /* Finds the end of a head. Keep one for each message; {0} to begin. */
 struct http_scan {
 	size_t seen;
+	size_t start_line; /* its length with CRLF, 0 = not complete */
 };
 
 /* Looks at `len` bytes, the message from its first byte on. Returns the length of the head with its empty line
  * (> 0), 0 if more bytes are needed, or the negative of an `enum reason`: REASON_REQUEST_SYNTAX (bare LF, bare CR,
- * NUL, a first byte that starts no method or version), REASON_REQUEST_URI_SIZE, REASON_REQUEST_HEAD_SIZE.
- * Each byte is looked at once over all calls. */
+ * NUL and other controls, a first byte that starts no method or version, a first line that has no version),
+ * REASON_REQUEST_URI_SIZE, REASON_REQUEST_HEAD_SIZE. A verdict falls with the byte that decides it, however the bytes
+ * arrive; each byte is looked at once over all calls. */
 long http_scan_head(struct http_scan *scan, const char *bytes, size_t len);
 
 enum http_framing {
@@ -56,8 +58,9 @@ struct http_request {
 	enum http_target_form form;
 	struct text host; /* of the target (absolute and authority form), IPv6 without brackets */
 	uint16_t port;    /* likewise; absolute form without a port: 80 */
-	struct text
-	    path; /* absolute form: what an origin gets, "/" if empty ("*" for OPTIONS without path) */
+	/* What an origin gets: "/" if empty ("*" for OPTIONS). It begins with '?' if the target was "http://host?query":
+	 * then a '/' goes before it. */
+	struct text path;
 	enum http_framing framing;
 	uint64_t length; /* HTTP_LENGTH */
 	bool keep_alive; /* the client allows another request */
@@ -84,7 +87,9 @@ struct http_response {
 
 /* Reads a whole response head to a request with `method` (HEAD and CONNECT change the framing; 1xx, 204, 304 have no
  * body). Returns 0, REASON_RESPONSE_SYNTAX or REASON_RESPONSE_HEAD_SIZE. White space before a colon is accepted in
- * responses only and removed (RFC 9112 5.1). Several equal Content-Length values are refused like unequal ones. */
+ * responses only and removed (RFC 9112 5.1). Several equal Content-Length values are refused like unequal ones.
+ * Where a response has no body, its Content-Length (checked all the same, except in a 2xx to CONNECT) is found among
+ * the fields. */
 MUST_USE int http_parse_response(struct http_response *ret, const char *head, size_t len,
 				 struct text method);
 
@@ -114,8 +119,9 @@ bool http_is_hop_by_hop(const struct http_field *fields, size_t count,
 /* Case-insensitive comparison with a C string. */
 bool text_is(struct text t, const char *word);
 
-/* A host as clients may name it: reg-name of letters, digits, '-', '_', '.', or an IP literal; canonicalised (lower case,
- * one trailing dot removed, RFC 5952) into `buffer` (>= 254 bytes). 0 or -EINVAL. */
+/* A host as clients may name it: a name of letters, digits, '-', '_', '.', or an IP address without brackets;
+ * canonicalised (lower case, one trailing dot removed, RFC 5952) into `buffer` (>= 254 bytes). Names that end in a
+ * number, such as 127.1 or 0x7f000001, are refused: resolvers take them for addresses. 0 or -EINVAL. */
 MUST_USE int http_canonical_host(struct text host, char *buffer, size_t size);
 
 #endif

@@ -11,7 +11,10 @@
 
 #define LINE_CAP ((size_t)16384)
 
+#define HELD_CAP ((size_t)65536)
+
 static struct {
+	bool hold;
 	enum log_level level;
 	enum log_format format;
 	char context[64];
@@ -28,6 +31,23 @@ void log_setup(enum log_level level, enum log_format format)
 {
 	settings.level = level;
 	settings.format = format;
+}
+
+/* Lines that wait for the end of the turn. */
+static struct buffer held = {.cap = HELD_CAP};
+
+void log_hold(bool hold)
+{
+	settings.hold = hold;
+	log_flush();
+}
+
+void log_flush(void)
+{
+	if (buffer_len(&held) && write(STDERR_FILENO, buffer_at(&held), buffer_len(&held)) < 0) {
+		/* Nobody reads standard error: there is no better place to say so. */
+	}
+	held.start = held.end = 0;
 }
 
 void log_context(const char *context)
@@ -105,22 +125,28 @@ static int add_head(struct buffer *line, enum log_level level, const char *messa
 	return r ? r : add_quoted(line, message);
 }
 
+static int add_line(struct buffer *line, enum log_level level, const char *message,
+		    const struct log_field *fields, size_t count)
+{
+	int r = add_head(line, level, message);
+
+	for (size_t i = 0; i < count && !r; i++)
+		r = add_field(line, &fields[i]);
+	return r ? r : buffer_add_text(line, settings.format == LOG_JSON ? "}\n" : "\n");
+}
+
 void log_fields(enum log_level level, const char *message, const struct log_field *fields,
 		size_t count)
 {
-	struct buffer line;
-	int r;
+	size_t before;
 
 	if (!log_enabled(level))
 		return;
-	buffer_init(&line, LINE_CAP);
-	r = add_head(&line, level, message);
-	for (size_t i = 0; i < count && !r; i++)
-		r = add_field(&line, &fields[i]);
-	if (!r)
-		r = buffer_add_text(&line, settings.format == LOG_JSON ? "}\n" : "\n");
-	if (!r && write(STDERR_FILENO, buffer_at(&line), buffer_len(&line)) < 0) {
-		/* Nobody reads standard error: there is no better place to say so. */
-	}
-	buffer_fini(&line);
+	if (buffer_room(&held) < LINE_CAP)
+		log_flush();
+	before = held.end;
+	if (add_line(&held, level, message, fields, count))
+		held.end = before; /* no memory, or longer than any line of ours */
+	if (!settings.hold || level <= LOG_WARN)
+		log_flush();
 }

@@ -27,6 +27,11 @@ void log_setup(enum log_level level, enum log_format format);
 /* Prefix of every line of this process, such as "gateway.1"; copied, at most 63 bytes. "" = none. */
 void log_context(const char *context);
 
+/* Lines of LOG_INFO and below wait for log_flush(), which the loop calls at the end of each turn; the others go at once and
+ * take along what waits. */
+void log_hold(bool hold);
+void log_flush(void);
+
 bool log_enabled(enum log_level level);
 
 /* One line, one write(2). Control bytes and quotes in texts are escaped. */

@@ -1,0 +1,278 @@
+/* command_doctor.c - fairlead doctor: what is wrong with this Redis and this pool, and what to do. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/endpoint.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "pool/view.h"
+
+#define SKEW_MS 1000
+#define REDIS_MAJOR 6
+#define REDIS_MINOR 2
+
+enum finding { FINDING_OK, FINDING_WARNING, FINDING_ERROR };
+
+struct doctor {
+	struct session session;
+	struct output output;
+	bool has_errors;
+	char info[32768];
+	int64_t number; /* of the last answer */
+	char text[64];  /* likewise */
+	size_t foreign; /* members that are no proxies */
+};
+
+static void __attribute__((format(printf, 4, 5)))
+say(struct doctor *d, enum finding finding, const char *check, const char *format, ...)
+{
+	static const char *const words[] = {
+	    [FINDING_OK] = "ok", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error"};
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	d->has_errors = d->has_errors || finding == FINDING_ERROR;
+	output_row(&d->output,
+		   (struct cell[]){CELL_TEXT(words[finding]), CELL_TEXT(check), CELL_TEXT(text)});
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+static void on_answer(int result, const struct reply *reply, void *arg)
+{
+	struct doctor *d = arg;
+	bool is_time = reply_kind(reply) == REPLY_ARRAY;
+	const struct reply *first = is_time ? reply_at(reply, 0) : reply;
+
+	d->number = reply_integer(first, 0);
+	if (is_time)
+		d->number = d->number * 1000 + reply_integer(reply_at(reply, 1), 0) / 1000;
+	snprintf(d->text, sizeof d->text, "%s", reply_text(first, NULL));
+	if (strlen(reply_text(first, NULL)) >= sizeof d->text)
+		snprintf(d->info, sizeof d->info, "%s", reply_text(first, NULL));
+	session_answered(&d->session, result,
+			 reply_kind(reply) == REPLY_ERROR ? reply_text(reply, NULL) : "");
+}
+
+/* 0, or a reason after a finding. */
+static int ask(struct doctor *d, const char *check, const struct word *words, size_t count)
+{
+	int r = store_command(d->session.store, STORE_IDEMPOTENT, words, count, on_answer, d);
+
+	if (!r)
+		r = session_wait(&d->session);
+	if (r)
+		say(d, FINDING_ERROR, check, "%.*s is refused: %s", (int)words[0].len,
+		    (const char *)words[0].at,
+		    *d->session.error ? d->session.error : result_word(r));
+	return r;
+}
+
+/* A field of INFO, "" if it is not there. */
+static const char *info(struct doctor *d, const char *field)
+{
+	static char value[64];
+	size_t len = strlen(field);
+
+	value[0] = '\0';
+	for (const char *at = d->info; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+		if (!strncmp(at, field, len) && at[len] == ':')
+			snprintf(value, sizeof value, "%.*s", (int)strcspn(at + len + 1, "\r\n"),
+				 at + len + 1);
+	return value;
+}
+
+/* --- the server --------------------------------------------------------------------------------------------------- */
+
+static void check_version(struct doctor *d)
+{
+	const char *version = info(d, "redis_version");
+	char *end;
+	long major = strtol(version, &end, 10), minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+
+	if (major > REDIS_MAJOR || (major == REDIS_MAJOR && minor >= REDIS_MINOR))
+		say(d, FINDING_OK, "version", "%s", version);
+	else
+		say(d, FINDING_ERROR, "version", "%s is too old: Redis %d.%d or later, or Valkey",
+		    version, REDIS_MAJOR, REDIS_MINOR);
+}
+
+static void check_eviction(struct doctor *d)
+{
+	const char *policy = info(d, "maxmemory_policy");
+
+	if (!strcmp(policy, "noeviction"))
+		say(d, FINDING_OK, "eviction", "noeviction");
+	else if (!strncmp(policy, "allkeys", 7))
+		say(d, FINDING_ERROR, "eviction",
+		    "maxmemory-policy %s lets Redis drop whole pools; set it to noeviction",
+		    policy);
+	else
+		say(d, FINDING_WARNING, "eviction",
+		    "maxmemory-policy %s lets Redis drop keys that expire; noeviction is safer",
+		    policy);
+}
+
+static void check_persistence(struct doctor *d)
+{
+	if (strcmp(info(d, "aof_enabled"), "1"))
+		say(d, FINDING_WARNING, "persistence",
+		    "the append-only file is off: counts since the last snapshot are lost with the "
+		    "server; set "
+		    "appendonly yes");
+	else if (!strcmp(info(d, "aof_last_write_status"), "ok"))
+		say(d, FINDING_OK, "persistence", "append-only file");
+	else
+		say(d, FINDING_ERROR, "persistence",
+		    "the last write of the append-only file failed: is the disk full?");
+}
+
+static void check_server(struct doctor *d)
+{
+	struct word words[] = {WORD("INFO")};
+
+	if (ask(d, "info", words, 1))
+		return;
+	check_version(d);
+	check_eviction(d);
+	check_persistence(d);
+	if (strcmp(info(d, "role"), "master"))
+		say(d, FINDING_ERROR, "role", "%s: name the master with --redis", info(d, "role"));
+	else
+		say(d, FINDING_OK, "role", "master");
+}
+
+static void check_clock(struct doctor *d)
+{
+	struct word words[] = {WORD("TIME")};
+	int64_t before = clock_wall_ms(), skew;
+
+	if (ask(d, "clock", words, 1))
+		return;
+	skew = d->number - (before + clock_wall_ms()) / 2;
+	if (skew > SKEW_MS || skew < -SKEW_MS)
+		say(d, FINDING_WARNING, "clock",
+		    "the clock of Redis is %" PRId64
+		    " ms from this host's; leases follow that of Redis, log lines this one",
+		    skew);
+	else
+		say(d, FINDING_OK, "clock", "within %d ms", SKEW_MS);
+}
+
+/* --- the pool ----------------------------------------------------------------------------------------------------- */
+
+static const char *const key_types[KEY_COUNT] = {
+    [KEY_POOL] = "zset",   [KEY_PARKED] = "zset",   [KEY_OFFSET] = "hash", [KEY_PROXIES] = "hash",
+    [KEY_ADMIN] = "hash",  [KEY_SECRETS] = "hash",  [KEY_HEALTH] = "hash", [KEY_STREAKS] = "hash",
+    [KEY_DUE] = "zset",    [KEY_COOLDOWN] = "zset", [KEY_LIVE] = "hash",   [KEY_BUSY] = "zset",
+    [KEY_LEASES] = "zset", [KEY_HOLDERS] = "hash",  [KEY_RULES] = "hash",
+};
+
+static bool check_types(struct doctor *d)
+{
+	bool is_right = true;
+
+	for (int key = 0; key < KEY_COUNT; key++) {
+		const struct pool_keys *keys = pool_keys(d->session.pool);
+		struct word words[] = {WORD("TYPE"), pool_key(keys, (enum pool_key)key)};
+
+		if (ask(d, "keys", words, 2))
+			return false;
+		if (!strcmp(d->text, "none") || !strcmp(d->text, key_types[key]))
+			continue;
+		is_right = false;
+		say(d, FINDING_ERROR, "keys",
+		    "%s holds a %s where a %s belongs: rename it (RENAME) or choose another --pool",
+		    keys->text[key], d->text, key_types[key]);
+	}
+	if (is_right)
+		say(d, FINDING_OK, "keys", "types are right");
+	return is_right;
+}
+
+static void on_view(int result, const char *error, struct member_view *views, size_t count,
+		    void *arg)
+{
+	struct doctor *d = arg;
+
+	for (size_t i = 0; i < count; i++) {
+		struct endpoint endpoint;
+		bool has_secret;
+
+		if (!endpoint_parse_id(&endpoint, &has_secret, views[i].id, views[i].id_len))
+			continue;
+		if (d->foreign++ < 5)
+			say(d, FINDING_WARNING, "members",
+			    "'%.100s' is no proxy that fairlead can use; it is skipped, and stays "
+			    "(ZREM takes it out)",
+			    views[i].id);
+	}
+	session_answered(&d->session, result, error);
+}
+
+static void check_members(struct doctor *d)
+{
+	int r = pool_view(d->session.pool, on_view, d);
+
+	if (!r)
+		r = session_wait(&d->session);
+	if (r)
+		say(d, FINDING_ERROR, "members", "cannot be read: %s", d->session.error);
+	else if (d->foreign == 0)
+		say(d, FINDING_OK, "members", "all are proxies");
+	else if (d->foreign > 5)
+		say(d, FINDING_WARNING, "members", "and %zu more that are no proxies",
+		    d->foreign - 5);
+}
+
+static void on_rules(int result, const char *error, void *arg)
+{
+	struct doctor *d = arg;
+
+	session_answered(&d->session, result, error);
+}
+
+static void check_rules(struct doctor *d)
+{
+	int r = pool_read_rules(d->session.pool, on_rules, d);
+
+	if (!r)
+		r = session_wait(&d->session);
+	if (r == REASON_STORE_NEWER)
+		say(d, FINDING_ERROR, "rules",
+		    "written by a newer fairlead (wire %" PRId64 "): update this one",
+		    pool_rules(d->session.pool)->wire);
+	else if (r)
+		say(d, FINDING_ERROR, "rules", "cannot be read: %s", d->session.error);
+	else
+		say(d, FINDING_OK, "rules", "wire version %" PRId64,
+		    pool_rules(d->session.pool)->wire);
+}
+
+int command_doctor(struct cli *cli)
+{
+	static const struct column columns[] = {{"finding"}, {"check"}, {"detail"}};
+	static struct doctor d;
+	int r = session_open(&d.session, cli);
+
+	if (r == EXIT_FINE) {
+		output_begin(&d.output, stdout,
+			     conf_bool(&cli->conf, CONF_JSON) ? OUTPUT_JSON : OUTPUT_TABLE, columns,
+			     3);
+		check_server(&d);
+		check_clock(&d);
+		if (check_types(&d)) {
+			check_rules(&d);
+			check_members(&d);
+		}
+		r = output_end(&d.output) || d.has_errors ? EXIT_FAILED : EXIT_FINE;
+	}
+	session_close(&d.session);
+	return r;
+}

@@ -1,0 +1,36 @@
+/* hide.c - credentials that stand on the command line. */
+#include "cli/hide.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/secret.h"
+#include "cli/options.h"
+
+static bool hide_in(char *text)
+{
+	size_t start, len;
+
+	if (!secret_find(text, &start, &len))
+		return false;
+	memset(text + start, '*', len);
+	return true;
+}
+
+unsigned hide_secrets(int argc, char **argv)
+{
+	unsigned hidden = 0;
+
+	for (int i = 1; i < argc; i++) {
+		bool is_option = strncmp(argv[i], "--", 2) == 0;
+		char *equals = is_option ? strchr(argv[i], '=') : NULL;
+
+		if ((is_option && !equals) || !hide_in(equals ? equals + 1 : argv[i]))
+			continue;
+		if (equals || options_takes_next(argv[i - 1]))
+			hidden |= HIDDEN_IN_OPTION;
+		else
+			hidden |= HIDDEN_IN_ARGUMENT;
+	}
+	return hidden;
+}

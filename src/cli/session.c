@@ -1,0 +1,141 @@
+/* session.c - a command's way to the store. */
+#include "cli/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "node/service.h"
+
+/* A store that is just starting gets a little time, a command's user a lot less patience than a daemon. */
+#define CONNECT_MS 2000
+#define COMMAND_TIMEOUT_MS 10000
+
+static int attach(struct session *session)
+{
+	const struct conf *conf = &session->cli->conf;
+	char error[512] = "out of memory";
+
+	if (*conf_text(conf, CONF_REDIS))
+		return EXIT_FINE;
+	if (!private_attach(&session->private, conf_text(conf, CONF_STATE_DIR), error,
+			    sizeof error))
+		return EXIT_FINE;
+	cli_error(session->cli, "%s", error);
+	return EXIT_FAILED;
+}
+
+static int connect_store(struct session *session)
+{
+	const struct conf *conf = &session->cli->conf;
+	struct store_config config;
+	bool is_final;
+	int r = service_store_config(conf, session->private, &config);
+
+	if (r)
+		return r;
+	/* Nobody waits behind a command: it may take longer than a daemon's operation, unless that was set. */
+	if (!conf_is_set(conf, CONF_STORE_TIMEOUT))
+		config.timeout_ms = COMMAND_TIMEOUT_MS;
+	if (!conf_is_set(conf, CONF_STORE_WAIT))
+		config.wait_ms = CONNECT_MS;
+	r = loop_new(&session->loop);
+	if (!r)
+		r = store_new(&session->store, session->loop, &config);
+	store_url_wipe(&config.url);
+	if (r) {
+		cli_error(session->cli, "%s", result_word(r));
+		return EXIT_FAILED;
+	}
+	if (!store_wait_ready(session->store, config.wait_ms))
+		return EXIT_FINE;
+	cli_error(
+	    session->cli,
+	    "the store cannot be used: %s; check --redis, or leave it out for a private server",
+	    store_trouble(session->store, &is_final));
+	return EXIT_FAILED;
+}
+
+int session_open(struct session *session, struct cli *cli)
+{
+	const char *name = conf_text(&cli->conf, CONF_POOL);
+	char error[256] = "out of memory";
+	struct pool_keys keys;
+	int r;
+
+	*session = (struct session){.cli = cli};
+	/* A wrong name is the user's, whatever the store is like. */
+	if (pool_keys_init(&keys, name, error, sizeof error))
+		return cli_usage(cli, "--pool: %s", error);
+	r = attach(session);
+	if (r == EXIT_FINE)
+		r = connect_store(session);
+	if (r == EXIT_FINE &&
+	    pool_new(&session->pool, session->loop, session->store, name, error, sizeof error)) {
+		cli_error(cli, "%s", error);
+		r = EXIT_FAILED;
+	}
+	return r;
+}
+
+void session_close(struct session *session)
+{
+	store_free(session->store);
+	pool_free(session->pool);
+	loop_free(session->loop);
+	private_detach(session->private);
+}
+
+int session_wait(struct session *session)
+{
+	session->is_waiting = true;
+	while (session->is_waiting)
+		loop_turn(session->loop);
+	return session->result;
+}
+
+void session_answered(struct session *session, int result, const char *error)
+{
+	session->is_waiting = false;
+	session->result = result;
+	snprintf(session->error, sizeof session->error, "%s", error ? error : "");
+}
+
+int session_failed(struct session *session)
+{
+	const char *error = *session->error ? session->error : result_word(session->result);
+	const char *hint = "";
+
+	if (!strncmp(error, "WRONGTYPE", 9))
+		hint = "; a key of this pool holds another type: 'fairlead doctor' names it";
+	else if (!strncmp(error, "OOM", 3))
+		hint = "; Redis is at its maxmemory: give it more, or remove something";
+	else if (!strncmp(error, "NOPERM", 6))
+		hint = "; the Redis user may not do this: 'fairlead doctor' names what is missing";
+	else if (session->result == REASON_STORE_UNKNOWN)
+		hint = "; it may or may not have been done";
+	else if (session->result == REASON_STORE_NEWER)
+		error = "this pool was written by a newer fairlead", hint = "; update this one";
+	cli_error(session->cli, "%s%s", error, hint);
+	return EXIT_FAILED;
+}
+
+static void on_rules(int result, const char *error, void *arg)
+{
+	session_answered(arg, result, error);
+}
+
+int session_read_rules(struct session *session)
+{
+	int r = pool_read_rules(session->pool, on_rules, session);
+
+	session->result = r;
+	return r || session_wait(session) ? session_failed(session) : EXIT_FINE;
+}
+
+int session_write_rules(struct session *session, const struct word *words, size_t count)
+{
+	int r = pool_write_rules(session->pool, words, count, on_rules, session);
+
+	session->result = r;
+	return r || session_wait(session) ? session_failed(session) : EXIT_FINE;
+}

@@ -1,0 +1,37 @@
+/* session.h - a command's way to the store: connect, ask, wait for the answer, leave. */
+#ifndef FAIRLEAD_CLI_SESSION_H
+#define FAIRLEAD_CLI_SESSION_H
+
+#include "cli/cli.h"
+#include "pool/pool.h"
+#include "store/private.h"
+
+struct session {
+	struct cli *cli;
+	struct private_server *private;
+	struct loop *loop;
+	struct store *store;
+	struct pool *pool;
+	bool is_waiting; /* for one answer */
+	int result;      /* of the last question */
+	char error[256]; /* of the store, with it */
+};
+
+/* Connects, and makes the pool of --pool. EXIT_FINE, or an exit status after a message. session_close() is due in both
+ * cases. */
+MUST_USE int session_open(struct session *session, struct cli *cli);
+void session_close(struct session *session);
+
+/* Runs the loop until session_answered() was called. Returns session->result. */
+int session_wait(struct session *session);
+void session_answered(struct session *session, int result, const char *error);
+
+/* Reads the pool's rules; or creates salt and wire version, sets rules, and reads them. EXIT_FINE, or an exit status after a
+ * message. */
+MUST_USE int session_read_rules(struct session *session);
+MUST_USE int session_write_rules(struct session *session, const struct word *words, size_t count);
+
+/* Says what went wrong with the store and what to do; returns EXIT_FAILED. */
+int session_failed(struct session *session);
+
+#endif

@@ -1,0 +1,48 @@
+/* end.h - one of the two ends of an exchange: a stream and what waits to be written to it.
+ *
+ * An idle end owns no buffer. Whoever feeds an end stops reading its own while `out` is not empty. */
+#ifndef FAIRLEAD_GATEWAY_END_H
+#define FAIRLEAD_GATEWAY_END_H
+
+#include "base/buffer.h"
+#include "base/stream.h"
+
+/* More than one read of the other end, so that one read always fits. */
+#define END_OUT_CAP ((size_t)256 << 10)
+#define END_READ_SIZE ((size_t)65536)
+
+struct end {
+	struct stream stream;
+	struct buffer out;
+	uint64_t bytes_in, bytes_out;
+	bool has_ended;      /* the peer will send no more */
+	bool is_broken;      /* reset, or closed for writing: nothing can be sent */
+	bool wants_shutdown; /* half-close once `out` is empty */
+	bool is_shut;
+};
+
+/* Prepares an end whose stream is opened by the caller. */
+void end_init(struct end *end);
+
+/* Closes; what waits is dropped. */
+void end_close(struct end *end);
+
+/* Reads into a buffer that all ends of the process share: valid until the next read. Bytes, 0 at the end of the stream,
+ * -EAGAIN; errors set is_broken and has_ended and give 0. */
+ssize_t end_read(struct end *end, char **ret_bytes);
+
+/* Writes now what can be written and keeps the rest. 0, or -errno: broken, or over the cap. */
+MUST_USE int end_write(struct end *end, const void *bytes, size_t len);
+
+/* Writes what waits, then half-closes if that was asked for. 0 or -errno. */
+MUST_USE int end_flush(struct end *end);
+
+/* Half-closes, now or when `out` has been written. */
+void end_shutdown(struct end *end);
+
+static inline bool end_is_full(const struct end *end)
+{
+	return buffer_len(&end->out) > 0;
+}
+
+#endif

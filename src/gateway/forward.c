@@ -1,0 +1,520 @@
+/* forward.c - a plain HTTP request to the member and its response to the client; the framing of both is made anew. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "gateway/head.h"
+#include "gateway/internal.h"
+
+#define RESPONSE_IN_CAP (HTTP_HEAD_MAX + 16384)
+
+/* A body on its way: how it is framed where it comes from, and how where it goes. */
+struct body {
+	enum http_framing from, to;
+	uint64_t left;
+	struct http_chunks chunks;
+	bool is_done;
+};
+
+struct forward {
+	size_t head_len; /* of the request, at the front of client->in */
+	bool is_idempotent;
+	bool is_v10; /* the client speaks HTTP/1.0 */
+	bool is_head;
+	bool wants_upgrade;
+	struct body request, first_request, response;
+	size_t cursor;      /* bytes of client->in that have been given to the upstream */
+	bool is_replayable; /* client->in still holds the request from its first byte */
+	bool has_left;      /* a byte was written upstream behind the handshake */
+	bool has_head;      /* the response's head was dealt with */
+	struct buffer in;   /* of the upstream, until the response's head is whole */
+	struct http_scan scan;
+};
+
+void forward_free(struct forward *f)
+{
+	if (!f)
+		return;
+	buffer_fini(&f->in);
+	free(f);
+}
+
+static bool is_idempotent(struct text method)
+{
+	/* RFC 9110 9.2.2 */
+	static const char *const methods[] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
+
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+		if (method.len == strlen(methods[i]) && !memcmp(method.at, methods[i], method.len))
+			return true;
+	return false;
+}
+
+int forward_new(struct forward **ret, const struct http_request *request, size_t head_len)
+{
+	struct forward *f = calloc(1, sizeof *f);
+
+	if (!f)
+		return REASON_INTERNAL;
+	f->head_len = head_len;
+	f->is_idempotent = is_idempotent(request->method);
+	f->is_v10 = request->minor == 0;
+	f->is_head = text_is(request->method, "HEAD");
+	f->wants_upgrade = request->upgrade;
+	f->first_request =
+	    (struct body){.from = request->framing,
+			  .to = request->framing,
+			  .left = request->length,
+			  .is_done = request->framing == HTTP_NO_BODY ||
+				     (request->framing == HTTP_LENGTH && !request->length)};
+	f->is_replayable = true;
+	buffer_init(&f->in, RESPONSE_IN_CAP);
+	*ret = f;
+	return 0;
+}
+
+void forward_rewind(struct exchange *x)
+{
+	struct forward *f = x->forward;
+
+	f->request = f->first_request;
+	f->cursor = f->head_len;
+	f->has_left = f->has_head = false;
+	f->scan = (struct http_scan){0};
+	buffer_fini(&f->in);
+}
+
+bool forward_may_repeat(const struct exchange *x, int reason)
+{
+	const struct forward *f = x->forward;
+
+	if (x->has_answer || !f->is_replayable)
+		return false;
+	/* A 407 proves that nothing was forwarded (DESIGN 6). */
+	return !f->has_left || reason == REASON_PROXY_AUTH || f->is_idempotent;
+}
+
+/* The member failed: another one, if the request may be sent again. */
+static void fail(struct exchange *x, int reason)
+{
+	record_try(reason);
+	if (forward_may_repeat(x, reason))
+		exchange_retry(x, reason);
+	else
+		exchange_end(x, reason);
+}
+
+/* --- bodies ------------------------------------------------------------------------------------------------------- */
+
+/* Writes body content in the framing of the far side. */
+static int write_piece(const struct body *body, struct end *to, const char *data, size_t len)
+{
+	char size[24];
+	int r;
+
+	if (len == 0)
+		return 0;
+	if (body->to != HTTP_CHUNKED)
+		return end_write(to, data, len);
+	snprintf(size, sizeof size, "%zx\r\n", len);
+	r = end_write(to, size, strlen(size));
+	if (!r)
+		r = end_write(to, data, len);
+	return r ? r : end_write(to, "\r\n", 2);
+}
+
+static int finish_body(struct body *body, struct end *to)
+{
+	body->is_done = true;
+	return body->to == HTTP_CHUNKED ? end_write(to, "0\r\n\r\n", 5) : 0;
+}
+
+static int pass_chunked(struct body *body, struct end *to, const char *bytes, size_t len,
+			size_t *used)
+{
+	size_t piece_len, step;
+	const char *piece;
+	int r = 0;
+
+	while (r == 0 && *used < len && !body->is_done) {
+		int done = http_chunks_read(&body->chunks, bytes + *used, len - *used, &step,
+					    &piece, &piece_len);
+
+		if (done < 0)
+			return done;
+		*used += step;
+		r = write_piece(body, to, piece, piece_len);
+		if (done > 0 && !r)
+			r = finish_body(body, to);
+		else if (step == 0)
+			break;
+	}
+	return r;
+}
+
+/* Passes on what of `bytes` belongs to the body. 0 (see body->is_done), -EPROTO (its framing is broken), or the errno of a
+ * write. `*used`: bytes of the body. */
+static int pass_body(struct body *body, struct end *to, const char *bytes, size_t len, size_t *used)
+{
+	int r = 0;
+
+	*used = 0;
+	switch (body->from) {
+	case HTTP_NO_BODY:
+		break;
+	case HTTP_CHUNKED:
+		return pass_chunked(body, to, bytes, len, used);
+	case HTTP_LENGTH:
+		*used = len < body->left ? len : (size_t)body->left;
+		body->left -= *used;
+		r = write_piece(body, to, bytes, *used);
+		if (!r && body->left == 0)
+			r = finish_body(body, to);
+		break;
+	case HTTP_UNTIL_CLOSE:
+		*used = len;
+		r = write_piece(body, to, bytes, len);
+		break;
+	}
+	return r;
+}
+
+/* --- the request -------------------------------------------------------------------------------------------------- */
+
+/* Gives the upstream what client->in holds behind the cursor. 0 or a reason. */
+static int send_body(struct exchange *x)
+{
+	struct forward *f = x->forward;
+	struct buffer *in = &x->client->in;
+	size_t used;
+	int r;
+
+	if (f->request.is_done || buffer_len(in) <= f->cursor || end_is_full(&x->upstream))
+		return 0;
+	r = pass_body(&f->request, &x->upstream, buffer_at(in) + f->cursor,
+		      buffer_len(in) - f->cursor, &used);
+	f->cursor += used;
+	if (r == -EPROTO)
+		return REASON_REQUEST_SYNTAX;
+	if (f->is_replayable && f->cursor - f->head_len > x->gateway->config.retry_body_bytes)
+		f->is_replayable = false;
+	if (!f->is_replayable) {
+		buffer_consume(in, f->cursor);
+		f->cursor = 0;
+	}
+	/* A broken upstream may have answered already: its response, or its end, is read first. */
+	return 0;
+}
+
+/* The request is behind us: what stands in client->in is the next one. */
+static void forget_request(struct exchange *x)
+{
+	struct forward *f = x->forward;
+
+	buffer_consume(&x->client->in, f->cursor < buffer_len(&x->client->in)
+					   ? f->cursor
+					   : buffer_len(&x->client->in));
+	f->cursor = 0;
+	f->is_replayable = false;
+}
+
+static void settle(struct exchange *x);
+
+void forward_begin(struct exchange *x)
+{
+	const struct endpoint *proxy =
+	    x->member ? &x->member->endpoint : x->gateway->config.upstream;
+	struct forward *f = x->forward;
+	struct http_request request;
+	struct buffer head;
+	int r;
+
+	forward_rewind(x);
+	buffer_init(&head, 2 * HTTP_HEAD_MAX);
+	r = http_parse_request(&request, buffer_at(&x->client->in), f->head_len);
+	if (!r)
+		r = head_write_request(&head, &request, dial_forwards(proxy) ? proxy : NULL);
+	if (r) {
+		buffer_fini(&head);
+		exchange_end(x, r < 0 ? REASON_INTERNAL : r);
+		return;
+	}
+	f->has_left = true;
+	r = end_write(&x->upstream, buffer_at(&head), buffer_len(&head));
+	buffer_fini(&head);
+	if (!r)
+		r = send_body(x);
+	alarm_set(&x->client->alarm, clock_ms() + x->gateway->config.response_ms);
+	if (r > 0)
+		exchange_end(x, r);
+	else
+		settle(x);
+}
+
+/* --- the response ------------------------------------------------------------------------------------------------- */
+
+/* How the client gets the body: HTTP/1.0 knows no chunks. */
+static enum http_framing framing_to_client(const struct forward *f,
+					   const struct http_response *response)
+{
+	if (response->framing == HTTP_CHUNKED && f->is_v10)
+		return HTTP_UNTIL_CLOSE;
+	return response->framing;
+}
+
+static void give_head(struct exchange *x, const struct http_response *response)
+{
+	struct forward *f = x->forward;
+	struct buffer head;
+	int r;
+
+	buffer_init(&head, 2 * HTTP_HEAD_MAX);
+	r = head_write_response(&head, response, f->response.to, x->keep_alive);
+	if (!r)
+		r = end_write(&x->client->end, buffer_at(&head), buffer_len(&head));
+	buffer_fini(&head);
+	x->has_answer = true;
+	if (r)
+		x->client->end.is_broken = true;
+}
+
+/* A final head, or a 101. */
+static void take_final(struct exchange *x, const struct http_response *response)
+{
+	struct forward *f = x->forward;
+
+	f->has_head = true;
+	x->status = response->status;
+	f->response =
+	    (struct body){.from = response->framing,
+			  .to = framing_to_client(f, response),
+			  .left = response->length,
+			  .is_done = response->framing == HTTP_NO_BODY ||
+				     (response->framing == HTTP_LENGTH && !response->length)};
+	/* Once it has answered, a member may close without reading the rest of the request. */
+	if (f->response.to == HTTP_UNTIL_CLOSE || !f->request.is_done)
+		x->keep_alive = false;
+	give_head(x, response);
+}
+
+/* The connection becomes a tunnel; bytes behind the head are the first of it. */
+static void switch_protocols(struct exchange *x, const struct http_response *response,
+			     size_t head_len)
+{
+	struct forward *f = x->forward;
+	struct buffer early = f->in;
+
+	give_head(x, response);
+	x->status = 101;
+	x->keep_alive = false;
+	forget_request(x);
+	buffer_consume(&early, head_len);
+	buffer_init(&f->in, RESPONSE_IN_CAP);
+	x->forward = NULL;
+	forward_free(f);
+	if (buffer_len(&early) && end_write(&x->client->end, buffer_at(&early), buffer_len(&early)))
+		x->client->end.is_broken = true;
+	buffer_fini(&early);
+	tunnel_continue(x);
+}
+
+enum head_found {
+	HEAD_PARTIAL,
+	HEAD_INTERIM,
+	HEAD_FINAL,
+	HEAD_OVER, /* the exchange is a tunnel, has ended, or begins anew with another member */
+};
+
+/* Takes one head out of f->in. */
+static enum head_found take_head(struct exchange *x)
+{
+	struct forward *f = x->forward;
+	const struct text method = {x->method, strlen(x->method)};
+	struct http_response response;
+	long head = http_scan_head(&f->scan, buffer_at(&f->in), buffer_len(&f->in));
+
+	if (head == 0 && buffer_room(&f->in))
+		return HEAD_PARTIAL;
+	if (head <= 0 || http_parse_response(&response, buffer_at(&f->in), (size_t)head, method)) {
+		fail(x, head == 0 || head == -REASON_REQUEST_HEAD_SIZE ? REASON_RESPONSE_HEAD_SIZE
+								       : REASON_RESPONSE_SYNTAX);
+		return HEAD_OVER;
+	}
+	f->scan = (struct http_scan){0};
+	x->received_status = response.status;
+	if (response.status == 407) {
+		fail(x, REASON_PROXY_AUTH);
+		return HEAD_OVER;
+	}
+	if (response.status == 101) {
+		if (f->wants_upgrade)
+			switch_protocols(x, &response, (size_t)head);
+		else
+			fail(x, REASON_RESPONSE_SYNTAX);
+		return HEAD_OVER;
+	}
+	if (response.status < 200) {
+		/* RFC 9110 15.2: passed on, but not to HTTP/1.0. */
+		f->response.to = HTTP_NO_BODY;
+		if (!f->is_v10)
+			give_head(x, &response);
+		x->has_answer = false;
+		buffer_consume(&f->in, (size_t)head);
+		return HEAD_INTERIM;
+	}
+	record_try(REASON_OK);
+	take_final(x, &response);
+	buffer_consume(&f->in, (size_t)head);
+	return HEAD_FINAL;
+}
+
+static void take_body(struct exchange *x, const char *bytes, size_t len)
+{
+	struct forward *f = x->forward;
+	size_t used;
+	int r;
+
+	if (f->response.is_done)
+		return;
+	r = pass_body(&f->response, &x->client->end, bytes, len, &used);
+	if (r == -EPROTO)
+		exchange_end(x, REASON_RESPONSE_INCOMPLETE);
+	else
+		settle(x);
+}
+
+/* The upstream's end: complete only if the framing says so. */
+static void upstream_ended(struct exchange *x)
+{
+	struct forward *f = x->forward;
+
+	if (!f->has_head)
+		fail(x, REASON_PROXY_RESET);
+	else if (f->response.from == HTTP_UNTIL_CLOSE && !x->upstream.is_broken &&
+		 !finish_body(&f->response, &x->client->end))
+		settle(x);
+	else if (!f->response.is_done)
+		exchange_end(x, REASON_RESPONSE_INCOMPLETE);
+	else
+		settle(x);
+}
+
+static void upstream_readable(struct exchange *x)
+{
+	struct forward *f = x->forward;
+	enum head_found found;
+	char *bytes;
+	ssize_t n = end_read(&x->upstream, &bytes);
+
+	if (n == -EAGAIN)
+		return;
+	if (n <= 0) {
+		upstream_ended(x);
+		return;
+	}
+	if (f->has_head) {
+		take_body(x, bytes, (size_t)n);
+		return;
+	}
+	if (buffer_add(&f->in, bytes, (size_t)n)) {
+		fail(x, REASON_RESPONSE_HEAD_SIZE);
+		return;
+	}
+	do
+		found = take_head(x);
+	while (found == HEAD_INTERIM);
+	if (found != HEAD_FINAL)
+		return;
+	if (buffer_len(&f->in))
+		take_body(x, buffer_at(&f->in), buffer_len(&f->in));
+	else
+		settle(x);
+	if (x->state == EXCHANGE_RELAY)
+		buffer_fini(&f->in);
+}
+
+/* --- both --------------------------------------------------------------------------------------------------------- */
+
+static void watch(struct exchange *x)
+{
+	struct forward *f = x->forward;
+	struct client *client = x->client;
+	int from_client = 0, from_upstream = 0;
+
+	if (!f->request.is_done && !client->end.has_ended && !end_is_full(&x->upstream) &&
+	    !x->upstream.is_broken && buffer_room(&client->in))
+		from_client |= STREAM_READ;
+	if (end_is_full(&client->end))
+		from_client |= STREAM_WRITE;
+	if (!x->upstream.has_ended && !end_is_full(&client->end))
+		from_upstream |= STREAM_READ;
+	if (end_is_full(&x->upstream))
+		from_upstream |= STREAM_WRITE;
+	stream_want(&client->end.stream, from_client);
+	stream_want(&x->upstream.stream, from_upstream);
+}
+
+/* Ends the exchange when its response is out; else says what is waited for. */
+static void settle(struct exchange *x)
+{
+	struct forward *f = x->forward;
+	struct client *client = x->client;
+
+	if (client->end.is_broken ||
+	    (client->end.has_ended && !f->request.is_done && !f->has_head)) {
+		exchange_end(x, REASON_CLIENT_GONE);
+	} else if (f->has_head && f->response.is_done && !end_is_full(&client->end)) {
+		forget_request(x);
+		exchange_end(x, REASON_OK);
+	} else {
+		watch(x);
+	}
+}
+
+static void client_readable(struct exchange *x)
+{
+	int r;
+
+	if (!client_read(x->client) && !x->client->end.has_ended)
+		return;
+	r = send_body(x);
+	if (r > 0)
+		exchange_end(x, r);
+	else
+		settle(x);
+}
+
+void forward_ready(struct exchange *x, struct end *end, int ready)
+{
+	int64_t wait =
+	    x->forward->has_head ? x->gateway->config.idle_ms : x->gateway->config.response_ms;
+	int r;
+
+	alarm_set(&x->client->alarm, clock_ms() + wait);
+	if (ready & STREAM_WRITE) {
+		/* A broken end shows in settle(), or when its last words have been read. */
+		r = end_flush(end);
+		if (!r && end == &x->upstream)
+			r = send_body(x);
+		if (r > 0)
+			exchange_end(x, r);
+		else
+			settle(x);
+	} else if (end == &x->upstream) {
+		upstream_readable(x);
+	} else {
+		client_readable(x);
+	}
+}
+
+void exchange_alarm(struct exchange *x)
+{
+	if (x->state != EXCHANGE_RELAY)
+		return;
+	if (x->forward && !x->forward->has_head)
+		exchange_end(x, REASON_RESPONSE_TIMEOUT);
+	else
+		exchange_end(x, REASON_IDLE_TIMEOUT);
+}

@@ -1,0 +1,171 @@
+/* internal.h - the objects of the gateway: client, exchange, listener; nobody else includes it. */
+#ifndef FAIRLEAD_GATEWAY_INTERNAL_H
+#define FAIRLEAD_GATEWAY_INTERNAL_H
+
+#include <event2/event_struct.h>
+
+#include "base/alarm.h"
+#include "base/http.h"
+#include "dial/dial.h"
+#include "gateway/end.h"
+#include "gateway/gateway.h"
+#include "pool/allocate.h"
+
+#define PEER_TEXT_MAX 64
+#define METHOD_MAX 24
+
+struct listener {
+	TAILQ_ENTRY(listener) link;
+	struct gateway *gateway;
+	struct event event;
+	bool is_local;
+};
+
+struct gateway {
+	struct loop *loop;
+	struct gateway_config config;
+	TAILQ_HEAD(, listener) listeners;
+	TAILQ_HEAD(client_list, client) clients;
+	size_t client_count;
+	struct alarm resume; /* accepting was paused for want of descriptors */
+	bool is_paused;
+	bool is_draining;
+	struct alarm drain;
+	int64_t drain_deadline_ms;
+	void (*drained)(void *arg);
+	void *drained_arg;
+};
+
+/* --- a client's connection ---------------------------------------------------------------------------------------- */
+
+enum client_state {
+	CLIENT_HEAD, /* a request head is awaited */
+	CLIENT_BUSY, /* an exchange is under way */
+	CLIENT_LINGER, /* the last answer is out; what still comes is dropped, so that it is not lost to a reset */
+	CLIENT_ENDED,
+};
+
+struct client {
+	struct grave grave;
+	TAILQ_ENTRY(client) link;
+	struct gateway *gateway;
+	enum client_state state;
+	struct end end;
+	struct buffer in; /* read and not yet consumed */
+	struct http_scan scan;
+	struct alarm alarm;
+	struct exchange *exchange;
+	bool is_allowed;
+	bool has_unseen; /* pipelined bytes that nobody has looked at yet */
+	size_t lingered;
+	char peer[PEER_TEXT_MAX];
+};
+
+/* Takes over the connected descriptor. 0 or -ENOMEM (the descriptor is closed). */
+MUST_USE int client_new(struct gateway *gateway, int fd, const struct sockaddr *peer,
+			bool is_local_listener);
+void client_end(struct client *client);
+
+/* Reads into client->in up to its cap. False when nothing came. */
+bool client_read(struct client *client);
+
+/* The exchange has ended; its answer is out or queued. */
+void client_exchange_ended(struct client *client, bool keep_alive);
+
+/* What the client's stream is to be watched for while an exchange waits for allocation or dial. */
+void client_watch_waiting(struct client *client);
+
+/* --- one request and its answer ----------------------------------------------------------------------------------- */
+
+enum exchange_state {
+	EXCHANGE_READ,     /* the head stands at the front of client->in */
+	EXCHANGE_ALLOCATE, /* a member is asked for */
+	EXCHANGE_DIAL,     /* the member is dialled */
+	EXCHANGE_RELAY,    /* both ends stand: a tunnel, or a request and its response */
+	EXCHANGE_END,
+};
+
+struct exchange {
+	struct grave grave;
+	struct gateway *gateway;
+	struct client *client;
+	enum exchange_state state;
+	int64_t state_since_us, started_us;
+	bool is_connect;
+	bool keep_alive; /* another request may follow on the client's connection */
+	bool has_answer; /* a byte of an answer has been given to the client */
+	char method[METHOD_MAX];
+	char *host; /* of the target, canonical */
+	uint16_t port;
+	int tries, status, received_status;
+	int last_reason;                /* of the member tried before; 0: none */
+	uint64_t client_in, client_out; /* the client's byte counts when it began */
+	struct allocation allocation;
+	struct member *member; /* in use */
+	struct member **avoid; /* had before; each a reference */
+	size_t avoid_count;
+	struct dial *dial;
+	struct end upstream;
+	struct forward *forward; /* a plain HTTP request; NULL: a tunnel */
+};
+
+/* Begins with the request head of `head_len` bytes at the front of client->in. */
+void exchange_begin(struct client *client, size_t head_len);
+
+/* A request that cannot even be read: answers and ends. */
+void exchange_refuse(struct client *client, int reason);
+
+/* The only door between states. */
+void exchange_enter(struct exchange *exchange, enum exchange_state state);
+
+/* The only end: answers if nothing was answered yet, logs, counts, releases. */
+void exchange_end(struct exchange *exchange, int reason);
+
+/* The member in use failed with `reason` before or (only for what may be repeated) after something left: another one if
+ * there is a try left, else the end. */
+void exchange_retry(struct exchange *exchange, int reason);
+
+/* Events of the client's stream while the exchange is under way, and its deadline. */
+void exchange_client_ready(struct exchange *exchange, int ready);
+void exchange_alarm(struct exchange *exchange);
+
+/* --- tunnel.c ----------------------------------------------------------------------------------------------------- */
+
+/* Both ends stand; `early` came from the upstream behind its handshake. */
+void tunnel_begin(struct exchange *exchange, const char *early, size_t len);
+void tunnel_ready(struct exchange *exchange, struct end *end, int ready);
+
+/* The same on an exchange that was a plain request until a 101. */
+void tunnel_continue(struct exchange *exchange);
+
+/* --- forward.c ---------------------------------------------------------------------------------------------------- */
+
+/* The upstream stands: sends the request, brings back the response. */
+void forward_begin(struct exchange *exchange);
+void forward_ready(struct exchange *exchange, struct end *end, int ready);
+void forward_free(struct forward *forward);
+
+/* Reads the request's head; what the client may reach is judged by the caller. 0 or a reason. */
+MUST_USE int forward_new(struct forward **ret, const struct http_request *request, size_t head_len);
+
+/* Forgets what was sent to the member before. */
+void forward_rewind(struct exchange *exchange);
+
+/* May the request be sent to another member after `reason`? */
+bool forward_may_repeat(const struct exchange *exchange, int reason);
+
+/* --- answer.c ----------------------------------------------------------------------------------------------------- */
+
+/* Sends the gateway's own answer for `reason` (RFC 9209) to the client. */
+void answer_reason(struct exchange *exchange, int reason);
+
+/* Sends "200" with no content to OPTIONS *, which is for the last proxy itself. */
+void answer_options(struct exchange *exchange);
+
+/* --- record.c ----------------------------------------------------------------------------------------------------- */
+
+/* One log line and the counters of an exchange that ends; of one try through a member. */
+void record_exchange(const struct exchange *exchange, int reason);
+void record_try(int reason);
+
+#endif

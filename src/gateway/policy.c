@@ -1,0 +1,101 @@
+/* policy.c - which targets and members may be reached. */
+#include "gateway/policy.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/demo.h"
+
+static bool is_text(const struct address *address, const char *text)
+{
+	struct address other;
+
+	return !address_parse(&other, text, strlen(text)) && other.family == address->family &&
+	       !memcmp(other.bytes, address->bytes, address->family == AF_INET ? 4 : 16);
+}
+
+static bool is_demo_member(const struct address *address, uint16_t port)
+{
+	static const char *const hosts[DEMO_UPSTREAMS] = DEMO_UPSTREAM_HOSTS;
+
+	for (int i = 0; i < DEMO_UPSTREAMS; i++)
+		if (port == DEMO_UPSTREAM_PORT && is_text(address, hosts[i]))
+			return true;
+	return false;
+}
+
+static bool is_demo_target(const struct address *address, uint16_t port)
+{
+	return port == DEMO_ORIGIN_PORT && is_text(address, DEMO_ORIGIN_HOST);
+}
+
+static bool is_in(const struct network *networks, size_t count, const struct address *address)
+{
+	for (size_t i = 0; i < count; i++)
+		if (network_contains(&networks[i], address))
+			return true;
+	return false;
+}
+
+/* A wildcard listener answers on every local address; all of loopback counts as local. */
+static bool is_own(const struct policy *policy, const struct address *address, uint16_t port)
+{
+	for (size_t i = 0; i < policy->own_count; i++) {
+		const struct sockaddr *sa = (const struct sockaddr *)&policy->own[i].sa;
+		const uint16_t *own_port = &((const struct sockaddr_in *)sa)->sin_port;
+		struct address own, any = {.family = address->family};
+
+		if (address_from_sockaddr(&own, sa) || ntohs(*own_port) != port)
+			continue;
+		if (own.family == address->family &&
+		    !memcmp(own.bytes, address->bytes, sizeof own.bytes))
+			return true;
+		any.family = own.family;
+		if (!memcmp(own.bytes, any.bytes, sizeof own.bytes) && address_is_special(address))
+			return true;
+	}
+	return false;
+}
+
+static bool is_local_name(const char *host)
+{
+	size_t len = strlen(host);
+
+	return !strcmp(host, "localhost") || (len > 10 && !strcmp(host + len - 10, ".localhost"));
+}
+
+int policy_target(const struct policy *policy, const char *host, uint16_t port)
+{
+	struct address address;
+
+	if (address_parse(&address, host, strlen(host)))
+		return is_local_name(host) && !policy->allow_private ? REASON_TARGET_PROHIBITED : 0;
+	if (is_own(policy, &address, port))
+		return REASON_REQUEST_LOOP;
+	if (!address_is_special(&address) || policy_admits(policy, &address, port, true, false))
+		return 0;
+	return REASON_TARGET_PROHIBITED;
+}
+
+bool policy_admits(const struct policy *policy, const struct address *address, uint16_t port,
+		   bool is_target, bool allow_members)
+{
+	if (is_own(policy, address, port))
+		return false;
+	if (policy->allow_private)
+		return true;
+	if (!is_target)
+		return allow_members || (policy->is_demo && is_demo_member(address, port));
+	return is_in(policy->targets, policy->target_count, address) ||
+	       (policy->is_demo && is_demo_target(address, port));
+}
+
+bool policy_client(const struct policy *policy, const struct sockaddr *peer, bool is_local_listener)
+{
+	struct address address;
+
+	if (is_local_listener)
+		return true;
+	return !address_from_sockaddr(&address, peer) &&
+	       is_in(policy->clients, policy->client_count, &address);
+}

@@ -1,0 +1,38 @@
+/* policy.h - which targets and members may be reached. Pure. */
+#ifndef FAIRLEAD_GATEWAY_POLICY_H
+#define FAIRLEAD_GATEWAY_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/address.h"
+#include "base/net.h"
+#include "base/result.h"
+
+#define POLICY_OWN_MAX 80
+
+struct policy {
+	bool allow_private; /* targets and members in special-purpose ranges, everywhere */
+	const struct network
+	    *targets; /* special-purpose networks that clients may reach all the same */
+	size_t target_count;
+	const struct network *clients; /* who may use a listener that is not local */
+	size_t client_count;
+	bool is_demo; /* exactly the demonstration's own addresses are exempt */
+	struct net_place own[POLICY_OWN_MAX]; /* our listeners and the store: never targets */
+	size_t own_count;
+};
+
+/* May clients reach `host` (canonical) at `port`? 0, REASON_TARGET_PROHIBITED, or REASON_REQUEST_LOOP (one of our own). */
+MUST_USE int policy_target(const struct policy *policy, const char *host, uint16_t port);
+
+/* May this special-purpose address be connected to, as a member or (direct) as a target? `allow_members`: the pool's rule. */
+bool policy_admits(const struct policy *policy, const struct address *address, uint16_t port,
+		   bool is_target, bool allow_members);
+
+/* May a client from `peer` be served on a listener that is (not) local? */
+bool policy_client(const struct policy *policy, const struct sockaddr *peer,
+		   bool is_local_listener);
+
+#endif

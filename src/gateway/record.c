@@ -1,0 +1,58 @@
+/* record.c - what remains of an exchange: a log line and counters. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "gateway/internal.h"
+
+/* Members are shown by identifier, which holds no credentials; a fixed upstream by its address. */
+static void print_member(const struct exchange *x, char *buffer, size_t size)
+{
+	const struct endpoint *upstream = x->gateway->config.upstream;
+
+	if (x->member)
+		snprintf(buffer, size, "%s", x->member->id);
+	else if (upstream)
+		endpoint_print(upstream, HIDE_SECRET, buffer, size);
+	else
+		snprintf(buffer, size, "-");
+}
+
+static void print_target(const struct exchange *x, char *buffer, size_t size)
+{
+	if (!x->host)
+		snprintf(buffer, size, "-");
+	else
+		snprintf(buffer, size, strchr(x->host, ':') ? "[%s]:%u" : "%s:%u", x->host,
+			 x->port);
+}
+
+void record_try(int reason)
+{
+	metric_add(METRIC_TRIES, reason, 1);
+}
+
+void record_exchange(const struct exchange *x, int reason)
+{
+	const struct reason_row *row = reason_row(reason);
+	uint64_t in = x->client->end.bytes_in - x->client_in;
+	uint64_t out = x->client->end.bytes_out - x->client_out;
+	char member[ENDPOINT_ID_MAX], target[300];
+
+	metric_add(METRIC_REQUESTS, reason, 1);
+	metric_add(METRIC_EXCHANGES, 0, -1);
+	metric_add(METRIC_CLIENT_IN, 0, (int64_t)in);
+	metric_add(METRIC_CLIENT_OUT, 0, (int64_t)out);
+	if (!x->gateway->config.has_access_log || !log_enabled(LOG_INFO))
+		return;
+	print_member(x, member, sizeof member);
+	print_target(x, target, sizeof target);
+	log_info("request", LOG_TEXT("client", x->client->peer), LOG_TEXT("method", x->method),
+		 LOG_TEXT("target", target), LOG_TEXT("member", member),
+		 LOG_NUMBER("tries", x->tries), LOG_NUMBER("status", x->status),
+		 LOG_TEXT("reason", row->word), LOG_TEXT("fault", fault_word(row->fault)),
+		 LOG_NUMBER("in", (int64_t)in), LOG_NUMBER("out", (int64_t)out),
+		 LOG_NUMBER("ms", (clock_us() - x->started_us) / 1000));
+}

@@ -1,0 +1,14 @@
+/* greeting.h - what a node that has just come up says: where it serves and what to type. */
+#ifndef FAIRLEAD_NODE_GREETING_H
+#define FAIRLEAD_NODE_GREETING_H
+
+#include <stddef.h>
+
+#include "base/conf.h"
+#include "store/private.h"
+
+/* A few lines on standard error; none with --quiet. */
+void greeting_print(const struct conf *conf, const struct private_server *private,
+		    const int *listeners, size_t count);
+
+#endif

@@ -1,0 +1,217 @@
+/* service.c - what every long-running process of fairlead has. */
+#include "node/service.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/heartbeat.h"
+
+#define HEARTBEAT_MS 2000
+#define RULES_MS 5000
+
+/* --- the store's place -------------------------------------------------------------------------------------------- */
+
+/* The first line of the file; its mode is its owner's business. 0 or -errno. */
+static int read_password(const char *path, char *ret, size_t size)
+{
+	char line[1024];
+	FILE *file = fopen(path, "re");
+	bool has_line = file && fgets(line, sizeof line, file);
+	int r = file ? 0 : -errno;
+
+	if (file)
+		fclose(file);
+	if (r)
+		return r;
+	if (!has_line)
+		return -ENODATA;
+	line[strcspn(line, "\r\n")] = '\0';
+	r = snprintf(ret, size, "%s", line) >= (int)size ? -EMSGSIZE : 0;
+	explicit_bzero(line, sizeof line);
+	return r;
+}
+
+int service_store_config(const struct conf *conf, const struct private_server *private,
+			 struct store_config *ret)
+{
+	const char *text = private ? private_url(private) : conf_text(conf, CONF_REDIS);
+	const char *file = conf_text(conf, CONF_REDIS_PASSWORD_FILE);
+	char error[160];
+	int r;
+
+	*ret = (struct store_config){.timeout_ms = conf_ms(conf, CONF_STORE_TIMEOUT),
+				     .wait_ms = conf_ms(conf, CONF_STORE_WAIT)};
+	if (store_url_parse(&ret->url, text, error, sizeof error)) {
+		fprintf(stderr, "fairlead: --redis: %s\n", error);
+		return 2;
+	}
+	if (!*file || private)
+		return 0;
+	r = read_password(file, ret->url.password, sizeof ret->url.password);
+	if (r)
+		fprintf(stderr, "fairlead: --redis-password-file %s: %s\n", file, strerror(-r));
+	return r ? 1 : 0;
+}
+
+/* --- signals ------------------------------------------------------------------------------------------------------ */
+
+static void on_stop(evutil_socket_t number, short what, void *arg)
+{
+	struct service *service = arg;
+
+	(void)what;
+	if (service->is_stopping) {
+		service_done(service, 0);
+		return;
+	}
+	service->is_stopping = true;
+	service->is_orphan = service->parent && getppid() != service->parent;
+	log_info("stopping", LOG_NUMBER("signal", number));
+	service->stop(service);
+}
+
+static void on_reload(evutil_socket_t number, short what, void *arg)
+{
+	struct service *service = arg;
+
+	(void)number;
+	(void)what;
+	if (service->reload)
+		service->reload(service);
+}
+
+static void watch_signals(struct service *service)
+{
+	static const struct {
+		int number;
+		event_callback_fn cb;
+	} table[] = {{SIGTERM, on_stop}, {SIGINT, on_stop}, {SIGHUP, on_reload}};
+
+	for (int i = 0; i < 3; i++) {
+		evsignal_assign(&service->signals[i], loop_base(service->loop), table[i].number,
+				table[i].cb, service);
+		event_add(&service->signals[i], NULL);
+	}
+}
+
+/* --- rules and heartbeat ------------------------------------------------------------------------------------------ */
+
+static void on_rules(int result, const char *error, void *arg)
+{
+	struct service *service = arg;
+
+	if (result == REASON_STORE_NEWER)
+		log_error("a newer fairlead writes this pool; this one reads only",
+			  LOG_TEXT("pool", pool_name(service->pool)));
+	else if (result && result != REASON_STORE_NOT_DONE)
+		log_warn("the pool's rules cannot be read", LOG_TEXT("reason", result_word(result)),
+			 LOG_TEXT("error", error));
+	alarm_set(&service->rules, clock_ms() + RULES_MS);
+}
+
+static void read_rules(void *arg)
+{
+	struct service *service = arg;
+
+	if (pool_read_rules(service->pool, on_rules, service))
+		alarm_set(&service->rules, clock_ms() + RULES_MS);
+}
+
+static void beat(void *arg)
+{
+	struct service *service = arg;
+
+	heartbeat_send(service->store, service->id, service->role);
+	alarm_set(&service->heartbeat, clock_ms() + HEARTBEAT_MS);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+static int open_store(struct service *service)
+{
+	const char *name = conf_text(service->conf, CONF_POOL);
+	struct store_config config;
+	char error[256] = "out of memory";
+	int r = service_store_config(service->conf, service->private, &config);
+
+	if (r)
+		return r;
+	config.private = service->private;
+	if (store_new(&service->store, service->loop, &config))
+		return 1;
+	store_url_wipe(&config.url);
+	if (pool_new(&service->pool, service->loop, service->store, name, error, sizeof error)) {
+		fprintf(stderr, "fairlead: %s\n", error);
+		return 2;
+	}
+	alarm_init(&service->heartbeat, service->loop, beat, service);
+	alarm_init(&service->rules, service->loop, read_rules, service);
+	alarm_set(&service->heartbeat, clock_ms());
+	read_rules(service);
+	return 0;
+}
+
+int service_start(struct service *service, const struct conf *conf, struct private_server *private,
+		  const char *role, bool has_store)
+{
+	service->conf = conf;
+	service->private = private;
+	service->role = role;
+	heartbeat_name(service->id, sizeof service->id, role);
+	if (loop_new(&service->loop)) {
+		fprintf(stderr, "fairlead: no memory for an event loop\n");
+		return 1;
+	}
+	log_hold(true);
+	watch_signals(service);
+	return has_store ? open_store(service) : 0;
+}
+
+void service_done(struct service *service, int exit_status)
+{
+	service->exit_status = exit_status;
+	loop_stop(service->loop);
+}
+
+/* What is in flight may end; a store that is away does not hold up the end. */
+static void say_goodbye(struct service *service)
+{
+	int64_t deadline = clock_ms() + SERVICE_STOP_MS;
+
+	if (!service->store || !store_is_ready(service->store) ||
+	    !heartbeat_end(service->store, service->id))
+		return;
+	while (store_is_busy(service->store) && clock_ms() < deadline)
+		loop_turn(service->loop);
+}
+
+int service_run(struct service *service)
+{
+	loop_run(service->loop);
+	return service->exit_status;
+}
+
+void service_fini(struct service *service)
+{
+	if (!service->loop)
+		return;
+	if (service->pool) {
+		alarm_fini(&service->heartbeat);
+		alarm_fini(&service->rules);
+		say_goodbye(service);
+	}
+	for (int i = 0; i < 3; i++)
+		event_del(&service->signals[i]);
+	store_free(service->store);
+	pool_free(service->pool);
+	loop_free(service->loop);
+	log_hold(false);
+}

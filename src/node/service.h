@@ -1,0 +1,52 @@
+/* service.h - what every long-running process of fairlead has: a loop, the store, a pool, signals, a heartbeat.
+ *
+ * Nothing of it exists before the fork. */
+#ifndef FAIRLEAD_NODE_SERVICE_H
+#define FAIRLEAD_NODE_SERVICE_H
+
+#include <event2/event_struct.h>
+
+#include "base/alarm.h"
+#include "base/conf.h"
+#include "pool/pool.h"
+#include "store/private.h"
+
+#define SERVICE_STOP_MS 1000
+
+struct service {
+	const struct conf *conf;
+	struct loop *loop;
+	struct store *store;
+	struct pool *pool;
+	struct private_server *private; /* NULL: the store is named by --redis */
+	const char *role;
+	int exit_status;
+	bool is_stopping;
+	bool is_orphan;                          /* the supervisor is gone */
+	void (*stop)(struct service *service);   /* SIGTERM, SIGINT: ends by service_done() */
+	void (*reload)(struct service *service); /* SIGHUP; NULL: nothing to read again */
+	struct event signals[3];
+	pid_t parent;
+	struct alarm heartbeat, rules;
+	char id[128];
+	pool_cb *rules_cb; /* of the first reading */
+};
+
+/* Makes the loop and, unless `has_store` is false, the store's connection and the pool. `private` as attached by this
+ * process, or NULL. 0, or an exit status > 0 after a line on standard error. */
+MUST_USE int service_start(struct service *service, const struct conf *conf,
+			   struct private_server *private, const char *role, bool has_store);
+
+/* Runs until service_done(). Returns the exit status. */
+int service_run(struct service *service);
+void service_done(struct service *service, int exit_status);
+
+/* Says goodbye to the store and releases everything but the private server. */
+void service_fini(struct service *service);
+
+/* Where the store is: --redis with the password of --redis-password-file, or the private server's socket. 0, or an exit
+ * status > 0 after a line on standard error. */
+MUST_USE int service_store_config(const struct conf *conf, const struct private_server *private,
+				  struct store_config *ret);
+
+#endif

@@ -1,0 +1,281 @@
+/* allocate.c - take the least-used eligible member: gathering, credentials, delivery. */
+#include "pool/allocate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/metric.h"
+#include "pool/internal.h"
+
+/* An identifier that waits for its credentials, and for whom. */
+struct missing {
+	char *at;
+	size_t len, asker;
+};
+
+/* One call under way: who waits for its members, in order. A place whose asker has gone is NULL; the member is counted and
+ * dropped. */
+struct batch {
+	struct pool *pool;
+	bool is_exclusive;       /* of pool_allocate_except() */
+	struct missing *missing; /* room for `count`, once there is one */
+	size_t fetching, count;
+	struct allocation *askers[];
+};
+
+static struct batch *batch_new(struct pool *pool, size_t askers)
+{
+	struct batch *batch = calloc(1, sizeof *batch + askers * sizeof(struct allocation *));
+
+	if (batch)
+		batch->pool = pool;
+	return batch;
+}
+
+static void batch_free(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->fetching; i++)
+		free(batch->missing[i].at);
+	free(batch->missing);
+	free(batch);
+}
+
+static void join_batch(struct batch *batch, struct allocation *allocation)
+{
+	allocation->batch = batch;
+	batch->askers[batch->count++] = allocation;
+}
+
+/* Ends the asker at `place`; a member that nobody waits for is let go. */
+static void deliver(struct batch *batch, size_t place, int result, struct member *member)
+{
+	struct allocation *allocation = batch->askers[place];
+
+	batch->askers[place] = NULL;
+	if (!allocation) {
+		member_unref(member);
+		return;
+	}
+	allocation->pool = NULL;
+	allocation->batch = NULL;
+	allocation->cb(result, member, allocation);
+}
+
+static void deliver_member(struct batch *batch, size_t place, struct member *member)
+{
+	if (!member)
+		deliver(batch, place, REASON_INTERNAL, NULL);
+	else
+		deliver(batch, place, member->is_readable ? 0 : REASON_MEMBER_UNREADABLE, member);
+}
+
+/* --- credentials -------------------------------------------------------------------------------------------------- */
+
+static void on_secrets(int result, const struct reply *reply, void *arg)
+{
+	struct batch *batch = arg;
+	struct members *members = batch->pool->members;
+
+	for (size_t i = 0; i < batch->fetching; i++) {
+		const struct reply *text = reply_at(reply, i);
+		size_t len, id_len = batch->missing[i].len;
+		const char *secret = reply_text(text, &len);
+		const char *id = batch->missing[i].at;
+		struct member *member;
+
+		if (result) {
+			deliver(batch, batch->missing[i].asker, result, NULL);
+			continue;
+		}
+		member = members_find(members, id, id_len);
+		if (!member)
+			member = members_add(members, id, id_len,
+					     reply_kind(text) == REPLY_TEXT ? secret : NULL, len);
+		deliver_member(batch, batch->missing[i].asker, member);
+	}
+	batch_free(batch);
+}
+
+static void fetch_secrets(struct batch *batch)
+{
+	struct word words[2 + ALLOCATE_MAX];
+
+	if (batch->fetching == 0) {
+		batch_free(batch);
+		return;
+	}
+	words[0] = WORD("HMGET");
+	words[1] = pool_key(&batch->pool->keys, KEY_SECRETS);
+	for (size_t i = 0; i < batch->fetching; i++)
+		words[2 + i] = (struct word){batch->missing[i].at, batch->missing[i].len};
+	if (store_command(batch->pool->store, STORE_IDEMPOTENT, words, 2 + batch->fetching,
+			  on_secrets, batch))
+		on_secrets(REASON_STORE_NOT_DONE, NULL, batch);
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+/* Notes that the credentials of `id` are to be fetched. 0 or -ENOMEM. */
+static int miss(struct batch *batch, size_t place, const char *id, size_t len)
+{
+	char *copy = malloc(len + 1);
+
+	if (!batch->missing)
+		batch->missing = calloc(batch->count, sizeof *batch->missing);
+	if (!copy || !batch->missing) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(copy, id, len + 1);
+	batch->missing[batch->fetching++] =
+	    (struct missing){.at = copy, .len = len, .asker = place};
+	return 0;
+}
+
+/* Hands out the member that the store named, now or when its credentials have come. */
+static void take_member(struct batch *batch, size_t place, const struct reply *reply)
+{
+	size_t len;
+	const char *id = reply_text(reply, &len);
+	struct member *member = members_find(batch->pool->members, id, len);
+
+	metric_add(METRIC_ALLOCATED, 0, 1);
+	if (!member && !member_needs_secret(id, len))
+		member = members_add(batch->pool->members, id, len, NULL, 0);
+	else if (!member && !miss(batch, place, id, len))
+		return;
+	deliver_member(batch, place, member);
+}
+
+/* The answer was lost: whoever still waits asks once more, ahead of the others. */
+static void ask_again(struct batch *batch)
+{
+	struct pool *pool = batch->pool;
+
+	metric_add(METRIC_AMBIGUOUS, 0, (int64_t)batch->count);
+	for (size_t i = batch->count; i-- > 0;) {
+		struct allocation *allocation = batch->askers[i];
+
+		if (!allocation || allocation->is_repeated || batch->is_exclusive) {
+			deliver(batch, i, REASON_STORE_UNKNOWN, NULL);
+			continue;
+		}
+		allocation->is_repeated = true;
+		allocation->batch = NULL;
+		TAILQ_INSERT_HEAD(&pool->waiting, allocation, link);
+	}
+	loop_again(pool->loop);
+}
+
+static void on_allocated(int result, const struct reply *reply, void *arg)
+{
+	struct batch *batch = arg;
+	size_t count = reply_count(reply);
+
+	if (!batch->is_exclusive)
+		batch->pool->is_calling = false;
+	if (!TAILQ_EMPTY(&batch->pool->waiting))
+		loop_again(batch->pool->loop);
+	if (result == REASON_STORE_UNKNOWN) {
+		ask_again(batch);
+	} else if (result) {
+		for (size_t i = 0; i < batch->count; i++)
+			deliver(batch, i, result, NULL);
+	} else if (reply_kind(reply) == REPLY_TEXT) {
+		take_member(batch, 0, reply);
+	} else {
+		for (size_t i = 0; i < batch->count; i++) {
+			if (i < count)
+				take_member(batch, i, reply_at(reply, i));
+			else
+				deliver(batch, i, REASON_POOL_EMPTY, NULL);
+		}
+	}
+	fetch_secrets(batch);
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+void allocate_gather(void *arg)
+{
+	struct pool *pool = arg;
+	struct allocation *allocation;
+	struct batch *batch;
+	size_t askers = 0;
+	char count[24];
+
+	if (pool->is_calling || TAILQ_EMPTY(&pool->waiting))
+		return;
+	TAILQ_FOREACH (allocation, &pool->waiting, link)
+		if (++askers == ALLOCATE_MAX)
+			break;
+	batch = batch_new(pool, askers);
+	if (!batch)
+		return;
+	while (batch->count < askers) {
+		allocation = TAILQ_FIRST(&pool->waiting);
+		TAILQ_REMOVE(&pool->waiting, allocation, link);
+		join_batch(batch, allocation);
+	}
+	snprintf(count, sizeof count, "%zu", batch->count);
+	pool->is_calling = true;
+	if (store_script(pool->store, SCRIPT_ALLOCATE, 0,
+			 (struct word[]){pool_key(&pool->keys, KEY_POOL), WORD(count)}, 2,
+			 on_allocated, batch))
+		on_allocated(REASON_STORE_NOT_DONE, NULL, batch);
+}
+
+static void begin(struct pool *pool, struct allocation *allocation, allocation_cb *cb)
+{
+	*allocation = (struct allocation){.cb = cb, .pool = pool};
+}
+
+void pool_allocate(struct pool *pool, struct allocation *allocation, allocation_cb *cb)
+{
+	begin(pool, allocation, cb);
+	TAILQ_INSERT_TAIL(&pool->waiting, allocation, link);
+	loop_again(pool->loop);
+}
+
+int pool_allocate_except(struct pool *pool, struct allocation *allocation,
+			 struct member *const *avoid, size_t count, allocation_cb *cb)
+{
+	struct batch *batch = batch_new(pool, 1);
+	struct word words[1 + AVOID_MAX];
+	int r;
+
+	if (!batch)
+		return -ENOMEM;
+	batch->is_exclusive = true;
+	count = count < AVOID_MAX ? count : AVOID_MAX;
+	words[0] = pool_key(&pool->keys, KEY_POOL);
+	for (size_t i = 0; i < count; i++)
+		words[1 + i] = (struct word){avoid[i]->id, avoid[i]->id_len};
+	r = store_script(pool->store, SCRIPT_ALLOCATE_EXCEPT, 0, words, 1 + count, on_allocated,
+			 batch);
+	if (r) {
+		batch_free(batch);
+		return r;
+	}
+	begin(pool, allocation, cb);
+	join_batch(batch, allocation);
+	return 0;
+}
+
+void pool_allocate_cancel(struct allocation *allocation)
+{
+	struct batch *batch = allocation->batch;
+
+	if (!allocation->pool)
+		return;
+	if (!batch) {
+		TAILQ_REMOVE(&allocation->pool->waiting, allocation, link);
+	} else {
+		for (size_t i = 0; i < batch->count; i++)
+			if (batch->askers[i] == allocation)
+				batch->askers[i] = NULL;
+	}
+	allocation->pool = NULL;
+}

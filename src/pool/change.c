@@ -1,0 +1,274 @@
+/* change.c - add, remove, park, restore: a chain of idempotent steps for one batch of members. */
+#include "pool/change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_MAX 5
+#define WORDS_MAX (3 + 2 * CHANGE_MAX)
+
+struct job;
+
+/* A step sends one command about the members that are still in question, or finds that there is nothing to send. */
+struct step {
+	int (*send)(struct job *job);
+	void (*take)(struct job *job, const struct reply *reply); /* NULL: the reply says nothing */
+};
+
+struct job {
+	struct pool *pool;
+	const struct step *step; /* under way; a row without `send` is the end */
+	const char *source;
+	change_cb *cb;
+	void *arg;
+	size_t count;
+	struct change_item items[CHANGE_MAX];
+	enum placed placed[CHANGE_MAX];
+	bool is_skipped[CHANGE_MAX]; /* unknown to the pool */
+	size_t word_count;
+	struct word words[WORDS_MAX];
+	char texts[]; /* what the items and the source point at */
+};
+
+static int nothing_to_send(void)
+{
+	return 1;
+}
+
+static void begin(struct job *job)
+{
+	job->word_count = 0;
+}
+
+static void add(struct job *job, struct word word)
+{
+	job->words[job->word_count++] = word;
+}
+
+static void on_step(int result, const struct reply *reply, void *arg);
+
+static int send_command(struct job *job)
+{
+	return store_command(pool_store(job->pool), STORE_IDEMPOTENT, job->words, job->word_count,
+			     on_step, job);
+}
+
+static int send_script(struct job *job, enum script_id id)
+{
+	return store_script(pool_store(job->pool), id, STORE_IDEMPOTENT, job->words,
+			    job->word_count, on_step, job);
+}
+
+static void add_ids(struct job *job)
+{
+	for (size_t i = 0; i < job->count; i++)
+		if (!job->is_skipped[i])
+			add(job, WORD(job->items[i].id));
+}
+
+/* --- the steps ---------------------------------------------------------------------------------------------------- */
+
+static int save_secrets(struct job *job)
+{
+	begin(job);
+	add(job, WORD("HSET"));
+	add(job, pool_key(pool_keys(job->pool), KEY_SECRETS));
+	for (size_t i = 0; i < job->count; i++) {
+		if (!job->items[i].secret)
+			continue;
+		add(job, WORD(job->items[i].id));
+		add(job, WORD(job->items[i].secret));
+	}
+	return job->word_count > 2 ? send_command(job) : nothing_to_send();
+}
+
+static int drop_secrets(struct job *job)
+{
+	begin(job);
+	add(job, WORD("HDEL"));
+	add(job, pool_key(pool_keys(job->pool), KEY_SECRETS));
+	add_ids(job);
+	return send_command(job);
+}
+
+/* Edits one field of each member's packed value. `how`: set, or join (add to a comma-separated list). */
+static int edit(struct job *job, enum pool_key hash, const char *how, const char *field,
+		const char *value)
+{
+	begin(job);
+	add(job, pool_key(pool_keys(job->pool), hash));
+	add(job, WORD(how));
+	add(job, WORD(field));
+	for (size_t i = 0; i < job->count; i++) {
+		if (job->is_skipped[i])
+			continue;
+		add(job, WORD(job->items[i].id));
+		add(job, WORD(value));
+	}
+	return job->word_count > 3 ? send_script(job, SCRIPT_FIELD) : nothing_to_send();
+}
+
+static int name_source(struct job *job)
+{
+	return edit(job, KEY_PROXIES, "join", "sources", job->source);
+}
+
+static int mark_up(struct job *job)
+{
+	return edit(job, KEY_HEALTH, "set", "state", "up");
+}
+
+static int mark_paused(struct job *job)
+{
+	return edit(job, KEY_ADMIN, "set", "state", "paused");
+}
+
+/* Enabled is what a member without a word about it is. */
+static int mark_enabled(struct job *job)
+{
+	return edit(job, KEY_ADMIN, "set", "state", "");
+}
+
+static int place(struct job *job)
+{
+	static const enum pool_key keys[] = {KEY_POOL,    KEY_PARKED, KEY_OFFSET,
+					     KEY_PROXIES, KEY_ADMIN,  KEY_HEALTH,
+					     KEY_RULES,   KEY_LIVE,   KEY_BUSY};
+
+	begin(job);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		add(job, pool_key(pool_keys(job->pool), keys[i]));
+	add(job, WORD(""));
+	add_ids(job);
+	return send_script(job, SCRIPT_PLACE);
+}
+
+static void take_places(struct job *job, const struct reply *reply)
+{
+	size_t answer = 0;
+
+	for (size_t i = 0; i < job->count; i++) {
+		if (job->is_skipped[i])
+			continue;
+		job->placed[i] =
+		    (enum placed)reply_integer(reply_at(reply, answer++), PLACED_UNKNOWN);
+		job->is_skipped[i] = job->placed[i] == PLACED_UNKNOWN;
+	}
+}
+
+static int remove_members(struct job *job)
+{
+	static const enum pool_key keys[] = {KEY_POOL,    KEY_PARKED, KEY_OFFSET,
+					     KEY_PROXIES, KEY_ADMIN,  KEY_HEALTH,
+					     KEY_STREAKS, KEY_DUE,    KEY_BUSY};
+
+	begin(job);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		add(job, pool_key(pool_keys(job->pool), keys[i]));
+	add_ids(job);
+	return send_script(job, SCRIPT_REMOVE);
+}
+
+static void take_removals(struct job *job, const struct reply *reply)
+{
+	for (size_t i = 0; i < job->count; i++)
+		job->placed[i] =
+		    reply_integer(reply_at(reply, i), 0) ? PLACED_REMOVED : PLACED_UNKNOWN;
+}
+
+/* Credentials stand before the member that needs them and go after it. A member that the pool does not know gets no field:
+ * the first placing of park and restore only asks. */
+static const struct step plans[CHANGE_COUNT][STEPS_MAX] = {
+    [CHANGE_ADD] = {{save_secrets, NULL},
+		    {name_source, NULL},
+		    {mark_up, NULL},
+		    {place, take_places}},
+    [CHANGE_CANDIDATE] = {{save_secrets, NULL}, {name_source, NULL}, {place, take_places}},
+    [CHANGE_PARK] = {{place, take_places}, {mark_paused, NULL}, {place, take_places}},
+    [CHANGE_RESTORE] = {{place, take_places},
+			{mark_enabled, NULL},
+			{mark_up, NULL},
+			{place, take_places}},
+    [CHANGE_REMOVE] = {{remove_members, take_removals}, {drop_secrets, NULL}},
+};
+
+/* --- the chain ---------------------------------------------------------------------------------------------------- */
+
+static void finish(struct job *job, int result, const char *error)
+{
+	job->cb(result, error, job->placed, job->count, job->arg);
+	explicit_bzero(job->words, sizeof job->words);
+	free(job);
+}
+
+/* Sends the step under way or the first behind it that has something to send. 0, 1 at the end, or -errno. */
+static int advance(struct job *job)
+{
+	int r = nothing_to_send();
+
+	while (job->step->send && (r = job->step->send(job)) > 0)
+		job->step++;
+	return r;
+}
+
+static void on_step(int result, const struct reply *reply, void *arg)
+{
+	struct job *job = arg;
+	int r;
+
+	if (result) {
+		finish(job, result, reply_text(reply, NULL));
+		return;
+	}
+	if (job->step->take)
+		job->step->take(job, reply);
+	job->step++;
+	r = job->step->send ? advance(job) : nothing_to_send();
+	if (r)
+		finish(job, r > 0 ? 0 : REASON_STORE_NOT_DONE, "");
+}
+
+static char *keep(char **at, const char *text)
+{
+	char *copy = *at;
+
+	if (!text)
+		return NULL;
+	*at = stpcpy(copy, text) + 1;
+	return copy;
+}
+
+static size_t size_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+int pool_change(struct pool *pool, enum change change, const char *source,
+		const struct change_item *items, size_t count, change_cb *cb, void *arg)
+{
+	size_t size = size_of(source);
+	struct job *job;
+	char *at;
+	int r;
+
+	if (count == 0 || count > CHANGE_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < count; i++)
+		size += size_of(items[i].id) + size_of(items[i].secret);
+	job = calloc(1, sizeof *job + size);
+	if (!job)
+		return -ENOMEM;
+	*job =
+	    (struct job){.pool = pool, .step = plans[change], .cb = cb, .arg = arg, .count = count};
+	at = job->texts;
+	job->source = keep(&at, source);
+	for (size_t i = 0; i < count; i++) {
+		job->items[i].id = keep(&at, items[i].id);
+		job->items[i].secret = keep(&at, items[i].secret);
+	}
+	r = advance(job);
+	if (r)
+		free(job);
+	return r < 0 ? r : 0;
+}

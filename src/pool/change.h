@@ -1,0 +1,47 @@
+/* change.h - add, remove, park, restore: each edits its own field of a member, then place.lua decides where it stands.
+ *
+ * Every step is idempotent: who dies in the middle leaves a member that the same change, or the next one, puts right. */
+#ifndef FAIRLEAD_POOL_CHANGE_H
+#define FAIRLEAD_POOL_CHANGE_H
+
+#include "pool/pool.h"
+
+/* Half of what place.lua admits: its worst case, all joining, stays well below 5 ms. */
+#define CHANGE_MAX ((size_t)128)
+
+enum change {
+	CHANGE_ADD,       /* known from `source`, and eligible at once */
+	CHANGE_CANDIDATE, /* known from `source`; parked until it is judged */
+	CHANGE_PARK,      /* paused by the operator; keeps its count */
+	CHANGE_RESTORE,   /* enabled and eligible, joining by the pool's rule */
+	CHANGE_REMOVE,    /* member, credentials and count are forgotten */
+	CHANGE_COUNT
+};
+
+/* Where a member stands after a change; the codes of place.lua. */
+enum placed {
+	PLACED_UNKNOWN,
+	PLACED_ELIGIBLE, /* it was before */
+	PLACED_JOINED,
+	PLACED_PARKED, /* it was before */
+	PLACED_LEFT,
+	PLACED_CANDIDATE,
+	PLACED_REMOVED, /* CHANGE_REMOVE only */
+};
+
+struct change_item {
+	const char *id;
+	const char
+	    *secret; /* "user:password" percent-encoded, or NULL; CHANGE_ADD and CHANGE_CANDIDATE */
+};
+
+/* `result`: 0 and where each of `count` members stands now, or a store's reason with its error text. */
+typedef void change_cb(int result, const char *error, const enum placed *placed, size_t count,
+		       void *arg);
+
+/* Changes up to CHANGE_MAX members; the items are copied. `source`: who names them (letters, digits and . _ : / -),
+ * NULL where the change has none. 0 if queued, else -errno. */
+MUST_USE int pool_change(struct pool *pool, enum change change, const char *source,
+			 const struct change_item *items, size_t count, change_cb *cb, void *arg);
+
+#endif

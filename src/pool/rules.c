@@ -1,0 +1,105 @@
+/* rules.c - the rules of a pool: the table, checking, taking over what Redis holds. */
+#include "pool/rules.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/log.h"
+
+static const struct rule_row rows[RULE_COUNT] = {
+#define RULE(name, word, kind, otherwise, min, max, choices, help)                                 \
+	[RULE_##name] = {word, RULE_IS_##kind, otherwise, min, max, choices, help},
+#include "tables/rule.def"
+#undef RULE
+};
+
+const struct rule_row *rule_row(enum rule rule)
+{
+	return &rows[rule];
+}
+
+int rule_find(const char *word)
+{
+	for (int rule = 0; rule < RULE_COUNT; rule++)
+		if (!strcmp(rows[rule].word, word))
+			return rule;
+	return -1;
+}
+
+static bool is_choice(const char *choices, const char *value)
+{
+	size_t len = strlen(value);
+
+	for (const char *at = choices; *at;) {
+		size_t word = strcspn(at, "|");
+
+		if (word == len && !memcmp(at, value, len))
+			return true;
+		at += word + (at[word] == '|');
+	}
+	return false;
+}
+
+static bool is_number(const struct rule_row *row, const char *value)
+{
+	char *end;
+	double number = strtod(value, &end);
+
+	/* Only what Lua's tonumber() reads alike: no hex, no names. */
+	if (!*value || *end || strspn(value, "0123456789+-.eE") != strlen(value))
+		return false;
+	if (row->kind != RULE_IS_NUMBER && number != floor(number))
+		return false;
+	return number >= row->min && number <= row->max;
+}
+
+int rule_check(enum rule rule, const char *value, char *error, size_t error_size)
+{
+	const struct rule_row *row = &rows[rule];
+
+	if (row->kind == RULE_IS_CHOICE) {
+		if (is_choice(row->choices, value))
+			return 0;
+		snprintf(error, error_size, "rule %s: '%.60s' is not one of %s", row->word, value,
+			 row->choices);
+		return -EINVAL;
+	}
+	if (is_number(row, value) && strlen(value) < sizeof((struct pool_rules *)0)->value[0])
+		return 0;
+	snprintf(error, error_size, "rule %s: '%.60s' is not a %snumber from %g to %g", row->word,
+		 value, row->kind == RULE_IS_NUMBER ? "" : "whole ", row->min, row->max);
+	return -EINVAL;
+}
+
+void rules_init(struct pool_rules *rules)
+{
+	*rules = (struct pool_rules){0};
+	for (int rule = 0; rule < RULE_COUNT; rule++)
+		snprintf(rules->value[rule], sizeof rules->value[rule], "%s", rows[rule].otherwise);
+}
+
+void rules_take(struct pool_rules *rules, const char *field, const char *value)
+{
+	int rule = rule_find(field);
+	char error[160];
+
+	if (!strcmp(field, "salt")) {
+		rules->has_salt = !hex_parse(rules->salt, sizeof rules->salt, value, strlen(value));
+	} else if (!strcmp(field, "wire")) {
+		rules->wire = atoll(value);
+	} else if (rule >= 0 && rule_check((enum rule)rule, value, error, sizeof error)) {
+		log_warn("a pool's rule is not valid, its default holds", LOG_TEXT("error", error));
+	} else if (rule >= 0) {
+		snprintf(rules->value[rule], sizeof rules->value[rule], "%s", value);
+		rules->is_set[rule] = true;
+	}
+}
+
+bool rules_flag(const struct pool_rules *rules, enum rule rule)
+{
+	return rules->value[rule][0] == '1';
+}

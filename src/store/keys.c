@@ -1,0 +1,79 @@
+/* keys.c - the names of a pool's keys in Redis. */
+#include "store/keys.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const siblings[KEY_COUNT] = {
+    [KEY_PARKED] = "parked",   [KEY_OFFSET] = "offset",   [KEY_PROXIES] = "proxies",
+    [KEY_ADMIN] = "admin",     [KEY_SECRETS] = "secrets", [KEY_HEALTH] = "health",
+    [KEY_STREAKS] = "streaks", [KEY_DUE] = "due",         [KEY_COOLDOWN] = "cooldown",
+    [KEY_LIVE] = "live",       [KEY_BUSY] = "busy",       [KEY_LEASES] = "leases",
+    [KEY_HOLDERS] = "holders", [KEY_RULES] = "rules",
+};
+
+/* Redis Cluster: the first '{' and the first '}' behind it, with something between, decide the slot. */
+static const char *find_tag(const char *name, size_t *ret_len)
+{
+	const char *open = strchr(name, '{');
+	const char *close = open ? strchr(open, '}') : NULL;
+
+	if (!close || close == open + 1)
+		return NULL;
+	*ret_len = (size_t)(close - open) + 1;
+	return open;
+}
+
+void key_tag(const char *name, char *ret, size_t size)
+{
+	size_t len;
+
+	snprintf(ret, size, find_tag(name, &len) ? "%s" : "{%s}", name);
+}
+
+static const char *name_fault(const char *name)
+{
+	size_t len = strlen(name), tag_len = 0;
+	const char *tag = find_tag(name, &tag_len);
+
+	if (len == 0)
+		return "a pool's name is not empty";
+	if (len > KEY_NAME_MAX)
+		return "a pool's name has at most 200 bytes";
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return "a pool's name has no control bytes";
+	if (!tag && strpbrk(name, "{}"))
+		return "the braces in a pool's name must be a Cluster tag: one {tag} with "
+		       "something between";
+	if (tag_len == len)
+		return "a pool's name is more than a tag: its keys would be those of the pool "
+		       "without braces";
+	return NULL;
+}
+
+int pool_keys_init(struct pool_keys *ret, const char *name, char *error, size_t error_size)
+{
+	const char *fault = name_fault(name);
+	char tag[KEY_NAME_MAX + 3];
+
+	if (fault) {
+		snprintf(error, error_size, "pool name '%.80s': %s", name, fault);
+		return -EINVAL;
+	}
+	key_tag(name, tag, sizeof tag);
+	for (int key = 0; key < KEY_COUNT; key++) {
+		int len = key == KEY_POOL ? snprintf(ret->text[key], KEY_TEXT_MAX, "%s", name)
+					  : snprintf(ret->text[key], KEY_TEXT_MAX, "%s:pool:%s",
+						     tag, siblings[key]);
+		ret->len[key] = (size_t)len;
+	}
+	return 0;
+}
+
+struct word pool_key(const struct pool_keys *keys, enum pool_key key)
+{
+	return (struct word){.at = keys->text[key], .len = keys->len[key]};
+}

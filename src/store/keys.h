@@ -1,0 +1,47 @@
+/* keys.h - the names of a pool's keys in Redis (docs/wire.md, "Keys"). */
+#ifndef FAIRLEAD_STORE_KEYS_H
+#define FAIRLEAD_STORE_KEYS_H
+
+#include <stddef.h>
+
+#include "base/result.h"
+#include "store/store.h"
+
+enum pool_key {
+	KEY_POOL,
+	KEY_PARKED,
+	KEY_OFFSET,
+	KEY_PROXIES,
+	KEY_ADMIN,
+	KEY_SECRETS,
+	KEY_HEALTH,
+	KEY_STREAKS,
+	KEY_DUE,
+	KEY_COOLDOWN,
+	KEY_LIVE,
+	KEY_BUSY,
+	KEY_LEASES,
+	KEY_HOLDERS,
+	KEY_RULES,
+	KEY_COUNT
+};
+
+#define KEY_NAME_MAX ((size_t)200)
+#define KEY_TEXT_MAX (KEY_NAME_MAX + 32)
+
+struct pool_keys {
+	char text[KEY_COUNT][KEY_TEXT_MAX];
+	size_t len[KEY_COUNT];
+};
+
+/* The keys of the pool whose sorted set is `name`. 0, or -EINVAL with a line in `error`: empty, too long, control bytes,
+ * braces that are no valid Cluster tag, or a name that is nothing but a tag. */
+MUST_USE int pool_keys_init(struct pool_keys *ret, const char *name, char *error,
+			    size_t error_size);
+
+/* T(x): x itself if it holds a valid Cluster tag (first '{', then the first '}' behind it, something between), else {x}. */
+void key_tag(const char *name, char *ret, size_t size);
+
+struct word pool_key(const struct pool_keys *keys, enum pool_key key);
+
+#endif
