@@ -59,7 +59,8 @@ void metric_use(int slot)
 	own_slot = slot;
 	for (int m = 0; m < METRIC_COUNT; m++)
 		if (rows[m].kind == METRIC_KIND_GAUGE)
-			atomic_store_explicit(value(slot, m, 0), 0, memory_order_relaxed);
+			atomic_store_explicit(value(slot, (enum metric)m, 0), 0,
+					      memory_order_relaxed);
 }
 
 void metric_add(enum metric metric, int label, int64_t n)

@@ -8,6 +8,7 @@
 #include "base/endpoint.h"
 #include "cli/output.h"
 #include "cli/session.h"
+#include "pool/types.h"
 #include "pool/view.h"
 
 #define SKEW_MS 1000
@@ -167,33 +168,25 @@ static void check_clock(struct doctor *d)
 
 /* --- the pool ----------------------------------------------------------------------------------------------------- */
 
-static const char *const key_types[KEY_COUNT] = {
-    [KEY_POOL] = "zset",   [KEY_PARKED] = "zset",   [KEY_OFFSET] = "hash", [KEY_PROXIES] = "hash",
-    [KEY_ADMIN] = "hash",  [KEY_SECRETS] = "hash",  [KEY_HEALTH] = "hash", [KEY_STREAKS] = "hash",
-    [KEY_DUE] = "zset",    [KEY_COOLDOWN] = "zset", [KEY_LIVE] = "hash",   [KEY_BUSY] = "zset",
-    [KEY_LEASES] = "zset", [KEY_HOLDERS] = "hash",  [KEY_RULES] = "hash",
-};
+static void on_types(int result, const char *error, void *arg)
+{
+	struct doctor *d = arg;
+
+	session_answered(&d->session, result, error);
+}
 
 static bool check_types(struct doctor *d)
 {
-	bool is_right = true;
+	int r = pool_check_types(d->session.pool, on_types, d);
 
-	for (int key = 0; key < KEY_COUNT; key++) {
-		const struct pool_keys *keys = pool_keys(d->session.pool);
-		struct word words[] = {WORD("TYPE"), pool_key(keys, (enum pool_key)key)};
-
-		if (ask(d, "keys", words, 2))
-			return false;
-		if (!strcmp(d->text, "none") || !strcmp(d->text, key_types[key]))
-			continue;
-		is_right = false;
-		say(d, FINDING_ERROR, "keys",
-		    "%s holds a %s where a %s belongs: rename it (RENAME) or choose another --pool",
-		    keys->text[key], d->text, key_types[key]);
-	}
-	if (is_right)
+	if (!r)
+		r = session_wait(&d->session);
+	if (!r)
 		say(d, FINDING_OK, "keys", "types are right");
-	return is_right;
+	else
+		say(d, FINDING_ERROR, "keys", "%s: rename it (RENAME) or choose another --pool",
+		    *d->session.error ? d->session.error : result_word(r));
+	return !r;
 }
 
 static void on_view(int result, const char *error, struct member_view *views, size_t count,
@@ -259,7 +252,7 @@ int command_doctor(struct cli *cli)
 {
 	static const struct column columns[] = {{"finding"}, {"check"}, {"detail"}};
 	static struct doctor d;
-	int r = session_open(&d.session, cli);
+	int r = session_open_any(&d.session, cli);
 
 	if (r == EXIT_FINE) {
 		output_begin(&d.output, stdout,
@@ -271,7 +264,8 @@ int command_doctor(struct cli *cli)
 			check_rules(&d);
 			check_members(&d);
 		}
-		r = output_end(&d.output) || d.has_errors ? EXIT_FAILED : EXIT_FINE;
+		output_finish(&d.output);
+		r = d.has_errors ? EXIT_FAILED : EXIT_FINE;
 	}
 	session_close(&d.session);
 	return r;

@@ -69,13 +69,13 @@ static void on_loaded(int result, const char *error, const struct load_result *d
 {
 	struct session *session = arg;
 	const uint64_t *placed = done->placed;
+	uint64_t parked = placed[PLACED_PARKED] + placed[PLACED_CANDIDATE] + placed[PLACED_LEFT];
 
 	session_answered(session, result, error);
-	cli_note(session->cli, "pool '%s': %llu joined, %llu were eligible, %llu parked",
-		 pool_name(session->pool), (unsigned long long)placed[PLACED_JOINED],
-		 (unsigned long long)placed[PLACED_ELIGIBLE],
-		 (unsigned long long)(placed[PLACED_PARKED] + placed[PLACED_CANDIDATE] +
-				      placed[PLACED_LEFT]));
+	if (!result)
+		cli_note(session->cli, "pool '%s': %llu joined, %llu were eligible, %llu parked",
+			 pool_name(session->pool), (unsigned long long)placed[PLACED_JOINED],
+			 (unsigned long long)placed[PLACED_ELIGIBLE], (unsigned long long)parked);
 }
 
 static int apply(struct session *session, struct load *load)

@@ -28,7 +28,8 @@ static void on_allocated(int result, struct member *member, struct allocation *a
 	if (result && !asking->failure && result != REASON_MEMBER_UNREADABLE)
 		asking->failure = result;
 	if (--asking->open == 0)
-		session_answered(asking->session, asking->failure, "");
+		session_answered(asking->session, asking->failure,
+				 pool_last_error(asking->session->pool));
 }
 
 /* The proxy URL with its credentials, or the identifier; a foreign member that is no proxy has its name only. */
@@ -87,8 +88,7 @@ static int run(struct session *session)
 		r = allocate_round(asking, wanted - printed < ROUND ? wanted - printed : ROUND,
 				   &output, &printed);
 	free(asking);
-	if (output_end(&output))
-		return EXIT_FAILED;
+	output_finish(&output);
 	if (r == REASON_POOL_EMPTY) {
 		cli_error(
 		    session->cli,
@@ -104,6 +104,8 @@ int command_pool_allocate(struct cli *cli)
 	struct session session;
 	int r = session_open(&session, cli);
 
+	if (r == EXIT_FINE)
+		r = session_read_rules(&session);
 	if (r == EXIT_FINE)
 		r = run(&session);
 	session_close(&session);

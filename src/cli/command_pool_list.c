@@ -35,7 +35,7 @@ static void print_list(int result, const char *error, struct member_view *views,
 				       CELL_TEXT(views[i].is_eligible ? "eligible" : "parked"),
 				       CELL_REAL(views[i].score), CELL_REAL(views[i].allocations),
 				       CELL_BYTES(views[i].id, views[i].id_len)});
-		result = output_end(&output);
+		output_finish(&output);
 	}
 	session_answered(session, result, error);
 }
@@ -69,7 +69,7 @@ static void print_stats(int result, const char *error, struct member_view *views
 			       CELL_NUMBER((int64_t)(count - eligible)), CELL_REAL(allocations),
 			       eligible ? CELL_REAL(views[0].score) : CELL_NONE,
 			       eligible ? CELL_REAL(views[eligible - 1].score) : CELL_NONE});
-		result = output_end(&output);
+		output_finish(&output);
 	}
 	session_answered(session, result, error);
 }

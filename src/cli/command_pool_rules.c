@@ -42,7 +42,8 @@ static int print(struct session *session)
 					   CELL_TEXT(rules->value[rule]),
 					   CELL_TEXT(rules->is_set[rule] ? "here" : "default"),
 					   CELL_TEXT(rule_row((enum rule)rule)->help)});
-	return output_end(&output) ? EXIT_FAILED : EXIT_FINE;
+	output_finish(&output);
+	return EXIT_FINE;
 }
 
 int command_pool_rules(struct cli *cli)

@@ -31,7 +31,7 @@ static void print_story(int result, const char *error, const struct member_story
 					CELL_TEXT(story->has_secret ? "stored" : "none"),
 					text_or_none(story->proxies), text_or_none(story->admin),
 					text_or_none(story->health)});
-		result = output_end(&output);
+		output_finish(&output);
 	}
 	session_answered(session, result, error);
 }

@@ -24,5 +24,6 @@ int command_version(struct cli *cli)
 	output_begin(&output, stdout, OUTPUT_JSON, columns, 2);
 	output_row(&output,
 		   (struct cell[]){CELL_TEXT(FAIRLEAD_VERSION), CELL_NUMBER(WIRE_VERSION)});
-	return output_end(&output) ? EXIT_FAILED : EXIT_FINE;
+	output_finish(&output);
+	return EXIT_FINE;
 }

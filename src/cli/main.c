@@ -10,6 +10,7 @@
 #include "cli/help.h"
 #include "cli/hide.h"
 #include "cli/options.h"
+#include "cli/output.h"
 
 /* Where the private server lives by default (XDG Base Directory specification: a relative value
  * counts as none). */
@@ -112,6 +113,8 @@ static int finish_output(const struct cli *cli, int status)
 {
 	int r = fflush(stdout) ? -errno : ferror(stdout) ? -EIO : 0;
 
+	if (output_error())
+		r = output_error();
 	if (!r)
 		return status;
 	cli_error(cli, "cannot write to standard output: %s", strerror(-r));

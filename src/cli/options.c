@@ -251,7 +251,9 @@ static int find_command(struct cli *cli, struct conf_error *error)
 		cli->arg_count = cli->copy_count - taken;
 		return 0;
 	}
-	if (*first && !command_is_group(first))
+	if (*first &&
+	    !command_is_group(
+		first)) /* NOLINT(clang-analyzer-core.NullDereference): copies are texts */
 		return unknown_command(first, second, error);
 	cli->group = first;
 	return second ? unknown_in_group(first, second, error) : 0;

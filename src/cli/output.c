@@ -105,6 +105,9 @@ static json_t *cell_json(const struct cell *cell)
 	return json_null();
 }
 
+/* Of the whole process, for main(). */
+static int first_error;
+
 static void fail(struct output *o, int result)
 {
 	if (!o->result)
@@ -290,6 +293,17 @@ int output_end(struct output *o)
 		fail(o, -errno);
 	check_stream(o);
 	return o->result;
+}
+
+void output_finish(struct output *o)
+{
+	if (output_end(o) && !first_error)
+		first_error = o->result;
+}
+
+int output_error(void)
+{
+	return first_error;
 }
 
 bool output_failed(const struct output *o)

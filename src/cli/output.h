@@ -75,6 +75,13 @@ void output_row(struct output *o, const struct cell *cells);
 /* Prints what waits and flushes. 0, -ENOMEM, or the -errno of the first write that failed.
  * output_failed() tells earlier, so that nobody computes a million rows for a closed pipe. */
 MUST_USE int output_end(struct output *o);
+
+/* The same for a command, whose failure to write main() tells. */
+void output_finish(struct output *o);
+
+/* The first failure of any output of this process, as -errno; 0: none. */
+int output_error(void);
+
 bool output_failed(const struct output *o);
 
 #endif

@@ -1,10 +1,12 @@
 /* session.c - a command's way to the store. */
 #include "cli/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "node/service.h"
+#include "pool/types.h"
 
 /* A store that is just starting gets a little time, a command's user a lot less patience than a daemon. */
 #define CONNECT_MS 2000
@@ -55,7 +57,7 @@ static int connect_store(struct session *session)
 	return EXIT_FAILED;
 }
 
-int session_open(struct session *session, struct cli *cli)
+int session_open_any(struct session *session, struct cli *cli)
 {
 	const char *name = conf_text(&cli->conf, CONF_POOL);
 	char error[256] = "out of memory";
@@ -75,6 +77,27 @@ int session_open(struct session *session, struct cli *cli)
 		r = EXIT_FAILED;
 	}
 	return r;
+}
+
+static void on_checked(int result, const char *error, void *arg)
+{
+	session_answered(arg, result, error);
+}
+
+int session_open(struct session *session, struct cli *cli)
+{
+	int r = session_open_any(session, cli);
+
+	if (r)
+		return r;
+	r = pool_check_types(session->pool, on_checked, session);
+	session->result = r;
+	if (!r)
+		r = session_wait(session);
+	/* A Redis user that may not look at all keys may still do what was asked for. */
+	if (!r || !strncmp(session->error, "NOPERM", 6))
+		return EXIT_FINE;
+	return session_failed(session);
 }
 
 void session_close(struct session *session)
@@ -100,20 +123,30 @@ void session_answered(struct session *session, int result, const char *error)
 	snprintf(session->error, sizeof session->error, "%s", error ? error : "");
 }
 
+/* Redis appends where in a script of ours an error arose: nothing that a user can act upon. */
+static void cut_place(char *error)
+{
+	char *place = strstr(error, " script: ");
+
+	if (place)
+		*place = '\0';
+}
+
 int session_failed(struct session *session)
 {
 	const char *error = *session->error ? session->error : result_word(session->result);
 	const char *hint = "";
 
+	cut_place(session->error);
 	if (!strncmp(error, "WRONGTYPE", 9))
-		hint = "; a key of this pool holds another type: 'fairlead doctor' names it";
+		hint = "; rename that key, or choose another --pool";
 	else if (!strncmp(error, "OOM", 3))
 		hint = "; Redis is at its maxmemory: give it more, or remove something";
 	else if (!strncmp(error, "NOPERM", 6))
 		hint = "; the Redis user may not do this: 'fairlead doctor' names what is missing";
 	else if (session->result == REASON_STORE_UNKNOWN)
 		hint = "; it may or may not have been done";
-	else if (session->result == REASON_STORE_NEWER)
+	else if (session->result == REASON_STORE_NEWER || session->result == -EPERM)
 		error = "this pool was written by a newer fairlead", hint = "; update this one";
 	cli_error(session->cli, "%s%s", error, hint);
 	return EXIT_FAILED;

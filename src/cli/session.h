@@ -17,7 +17,7 @@ struct session {
 	char error[256]; /* of the store, with it */
 };
 
-/* Connects, and makes the pool of --pool. EXIT_FINE, or an exit status after a message. session_close() is due in both
+/* Connects, and makes the pool of --pool; looks that its keys are a pool's, so that a wrong name changes nothing. EXIT_FINE, or an exit status after a message. session_close() is due in both
  * cases. */
 MUST_USE int session_open(struct session *session, struct cli *cli);
 void session_close(struct session *session);
@@ -33,5 +33,8 @@ MUST_USE int session_write_rules(struct session *session, const struct word *wor
 
 /* Says what went wrong with the store and what to do; returns EXIT_FAILED. */
 int session_failed(struct session *session);
+
+/* The same without looking at the keys: for the doctor, who tells all about them. */
+MUST_USE int session_open_any(struct session *session, struct cli *cli);
 
 #endif

@@ -95,7 +95,7 @@ static bool is_member_at_fault(int reason)
 /* Puts the member aside. False when no more can be noted. */
 static bool avoid_member(struct exchange *x)
 {
-	struct member **avoid = realloc(x->avoid, (x->avoid_count + 1) * sizeof *avoid);
+	struct member **avoid = realloc(x->avoid, (x->avoid_count + 1) * sizeof(struct member *));
 
 	if (!avoid)
 		return false;

@@ -5,18 +5,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "gateway/body.h"
 #include "gateway/head.h"
 #include "gateway/internal.h"
 
 #define RESPONSE_IN_CAP (HTTP_HEAD_MAX + 16384)
-
-/* A body on its way: how it is framed where it comes from, and how where it goes. */
-struct body {
-	enum http_framing from, to;
-	uint64_t left;
-	struct http_chunks chunks;
-	bool is_done;
-};
 
 struct forward {
 	size_t head_len; /* of the request, at the front of client->in */
@@ -106,81 +99,6 @@ static void fail(struct exchange *x, int reason)
 		exchange_end(x, reason);
 }
 
-/* --- bodies ------------------------------------------------------------------------------------------------------- */
-
-/* Writes body content in the framing of the far side. */
-static int write_piece(const struct body *body, struct end *to, const char *data, size_t len)
-{
-	char size[24];
-	int r;
-
-	if (len == 0)
-		return 0;
-	if (body->to != HTTP_CHUNKED)
-		return end_write(to, data, len);
-	snprintf(size, sizeof size, "%zx\r\n", len);
-	r = end_write(to, size, strlen(size));
-	if (!r)
-		r = end_write(to, data, len);
-	return r ? r : end_write(to, "\r\n", 2);
-}
-
-static int finish_body(struct body *body, struct end *to)
-{
-	body->is_done = true;
-	return body->to == HTTP_CHUNKED ? end_write(to, "0\r\n\r\n", 5) : 0;
-}
-
-static int pass_chunked(struct body *body, struct end *to, const char *bytes, size_t len,
-			size_t *used)
-{
-	size_t piece_len, step;
-	const char *piece;
-	int r = 0;
-
-	while (r == 0 && *used < len && !body->is_done) {
-		int done = http_chunks_read(&body->chunks, bytes + *used, len - *used, &step,
-					    &piece, &piece_len);
-
-		if (done < 0)
-			return done;
-		*used += step;
-		r = write_piece(body, to, piece, piece_len);
-		if (done > 0 && !r)
-			r = finish_body(body, to);
-		else if (step == 0)
-			break;
-	}
-	return r;
-}
-
-/* Passes on what of `bytes` belongs to the body. 0 (see body->is_done), -EPROTO (its framing is broken), or the errno of a
- * write. `*used`: bytes of the body. */
-static int pass_body(struct body *body, struct end *to, const char *bytes, size_t len, size_t *used)
-{
-	int r = 0;
-
-	*used = 0;
-	switch (body->from) {
-	case HTTP_NO_BODY:
-		break;
-	case HTTP_CHUNKED:
-		return pass_chunked(body, to, bytes, len, used);
-	case HTTP_LENGTH:
-		*used = len < body->left ? len : (size_t)body->left;
-		body->left -= *used;
-		r = write_piece(body, to, bytes, *used);
-		if (!r && body->left == 0)
-			r = finish_body(body, to);
-		break;
-	case HTTP_UNTIL_CLOSE:
-		*used = len;
-		r = write_piece(body, to, bytes, len);
-		break;
-	}
-	return r;
-}
-
 /* --- the request -------------------------------------------------------------------------------------------------- */
 
 /* Gives the upstream what client->in holds behind the cursor. 0 or a reason. */
@@ -193,7 +111,7 @@ static int send_body(struct exchange *x)
 
 	if (f->request.is_done || buffer_len(in) <= f->cursor || end_is_full(&x->upstream))
 		return 0;
-	r = pass_body(&f->request, &x->upstream, buffer_at(in) + f->cursor,
+	r = body_pass(&f->request, &x->upstream, buffer_at(in) + f->cursor,
 		      buffer_len(in) - f->cursor, &used);
 	f->cursor += used;
 	if (r == -EPROTO)
@@ -378,7 +296,7 @@ static void take_body(struct exchange *x, const char *bytes, size_t len)
 
 	if (f->response.is_done)
 		return;
-	r = pass_body(&f->response, &x->client->end, bytes, len, &used);
+	r = body_pass(&f->response, &x->client->end, bytes, len, &used);
 	if (r == -EPROTO)
 		exchange_end(x, REASON_RESPONSE_INCOMPLETE);
 	else
@@ -392,10 +310,9 @@ static void upstream_ended(struct exchange *x)
 
 	if (!f->has_head)
 		fail(x, REASON_PROXY_RESET);
-	else if (f->response.from == HTTP_UNTIL_CLOSE && !x->upstream.is_broken &&
-		 !finish_body(&f->response, &x->client->end))
-		settle(x);
-	else if (!f->response.is_done)
+	else if (!f->response.is_done &&
+		 (f->response.from != HTTP_UNTIL_CLOSE || x->upstream.is_broken ||
+		  body_finish(&f->response, &x->client->end)))
 		exchange_end(x, REASON_RESPONSE_INCOMPLETE);
 	else
 		settle(x);

@@ -73,7 +73,7 @@ static int64_t time_of(const char *state)
 {
 	const char *at = strstr(state, "\ttime_ms=");
 
-	return at ? atoll(at + strlen("\ttime_ms=")) : 0;
+	return at ? strtoll(at + strlen("\ttime_ms="), NULL, 10) : 0;
 }
 
 static void on_page(int result, const struct reply *reply, void *arg)

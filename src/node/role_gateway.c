@@ -18,6 +18,7 @@
 #define NETWORKS_MAX 1024
 /* A gateway whose supervisor is gone ends soon: somebody may be starting a new node. */
 #define ORPHAN_DRAIN_MS 1000
+#define RULES_WAIT_MS 1000
 
 struct gateway_role {
 	struct service service;
@@ -38,6 +39,10 @@ static void stop(struct service *service)
 	int64_t wait =
 	    service->is_orphan ? ORPHAN_DRAIN_MS : conf_ms(service->conf, CONF_DRAIN_TIMEOUT);
 
+	if (!role->gateway) {
+		service_done(service, 0);
+		return;
+	}
 	gateway_drain(role->gateway, clock_ms() + wait, on_drained, service);
 }
 
@@ -169,6 +174,15 @@ static int serve(struct gateway_role *role, const struct role_context *context)
 	return 0;
 }
 
+/* The first request must meet the pool's rules. A store that is away does not hold up the start: it is 503 until it comes. */
+static void wait_for_rules(struct service *service)
+{
+	int64_t deadline = clock_ms() + RULES_WAIT_MS;
+
+	while (!service->has_rules && !service->is_stopping && clock_ms() < deadline)
+		loop_turn(service->loop);
+}
+
 int role_gateway(const struct role_context *context)
 {
 	struct gateway_role *role = calloc(1, sizeof *role);
@@ -178,6 +192,8 @@ int role_gateway(const struct role_context *context)
 		role->service.stop = stop;
 	if (!r)
 		r = service_start(&role->service, context->conf, context->private, "gateway", true);
+	if (!r)
+		wait_for_rules(&role->service);
 	if (!r)
 		r = serve(role, context);
 	if (!r) {

@@ -12,6 +12,7 @@
 #include "node/heartbeat.h"
 #include "node/role.h"
 #include "node/service.h"
+#include "pool/types.h"
 #include "source/load.h"
 
 #define SWEEP_MS 60000
@@ -207,12 +208,18 @@ static void on_rules(int result, const char *error, void *arg)
 	}
 }
 
-static int write_rules(struct keeper *keeper)
+static void write_rules(int result, const char *error, void *arg)
 {
+	struct keeper *keeper = arg;
 	struct word words[] = {WORD("allow_private"), WORD("1")};
 	bool allow = conf_bool(keeper->service.conf, CONF_ALLOW_PRIVATE);
 
-	return pool_write_rules(keeper->service.pool, words, allow ? 2 : 0, on_rules, keeper);
+	if (result == REASON_STORE_REFUSED && strncmp(error, "NOPERM", 6)) {
+		fprintf(stderr, "fairlead: %s; rename that key, or choose another --pool\n", error);
+		give_up(keeper, 1);
+	} else if (pool_write_rules(keeper->service.pool, words, allow ? 2 : 0, on_rules, keeper)) {
+		give_up(keeper, 1);
+	}
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
@@ -271,7 +278,9 @@ int role_keeper(const struct role_context *context)
 		r = wait_for_store(&keeper);
 	if (!r) {
 		alarm_init(&keeper.sweep, keeper.service.loop, sweep, &keeper);
-		r = write_rules(&keeper) ? 1 : service_run(&keeper.service);
+		r = pool_check_types(keeper.service.pool, write_rules, &keeper)
+			? 1
+			: service_run(&keeper.service);
 		alarm_fini(&keeper.sweep);
 	}
 	load_free(keeper.load);

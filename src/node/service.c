@@ -108,6 +108,7 @@ static void on_rules(int result, const char *error, void *arg)
 {
 	struct service *service = arg;
 
+	service->has_rules = service->has_rules || !result || result == REASON_STORE_NEWER;
 	if (result == REASON_STORE_NEWER)
 		log_error("a newer fairlead writes this pool; this one reads only",
 			  LOG_TEXT("pool", pool_name(service->pool)));
@@ -145,6 +146,7 @@ static int open_store(struct service *service)
 	if (r)
 		return r;
 	config.private = service->private;
+	config.is_daemon = true;
 	if (store_new(&service->store, service->loop, &config))
 		return 1;
 	store_url_wipe(&config.url);

@@ -29,7 +29,7 @@ struct service {
 	pid_t parent;
 	struct alarm heartbeat, rules;
 	char id[128];
-	pool_cb *rules_cb; /* of the first reading */
+	bool has_rules; /* they were read once */
 };
 
 /* Makes the loop and, unless `has_store` is false, the store's connection and the pool. `private` as attached by this

@@ -181,6 +181,8 @@ static void on_allocated(int result, const struct reply *reply, void *arg)
 	if (result == REASON_STORE_UNKNOWN) {
 		ask_again(batch);
 	} else if (result) {
+		snprintf(batch->pool->last_error, sizeof batch->pool->last_error, "%s",
+			 reply_text(reply, NULL));
 		for (size_t i = 0; i < batch->count; i++)
 			deliver(batch, i, result, NULL);
 	} else if (reply_kind(reply) == REPLY_TEXT) {
@@ -221,9 +223,11 @@ void allocate_gather(void *arg)
 	}
 	snprintf(count, sizeof count, "%zu", batch->count);
 	pool->is_calling = true;
-	if (store_script(pool->store, SCRIPT_ALLOCATE, 0,
-			 (struct word[]){pool_key(&pool->keys, KEY_POOL), WORD(count)}, 2,
-			 on_allocated, batch))
+	if (pool_is_newer(pool))
+		on_allocated(REASON_STORE_NEWER, NULL, batch);
+	else if (store_script(pool->store, SCRIPT_ALLOCATE, 0,
+			      (struct word[]){pool_key(&pool->keys, KEY_POOL), WORD(count)}, 2,
+			      on_allocated, batch))
 		on_allocated(REASON_STORE_NOT_DONE, NULL, batch);
 }
 

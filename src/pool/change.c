@@ -135,13 +135,15 @@ static int place(struct job *job)
 	static const enum pool_key keys[] = {KEY_POOL,    KEY_PARKED, KEY_OFFSET,
 					     KEY_PROXIES, KEY_ADMIN,  KEY_HEALTH,
 					     KEY_RULES,   KEY_LIVE,   KEY_BUSY};
+	size_t before;
 
 	begin(job);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		add(job, pool_key(pool_keys(job->pool), keys[i]));
 	add(job, WORD(""));
+	before = job->word_count;
 	add_ids(job);
-	return send_script(job, SCRIPT_PLACE);
+	return job->word_count > before ? send_script(job, SCRIPT_PLACE) : nothing_to_send();
 }
 
 static void take_places(struct job *job, const struct reply *reply)
@@ -254,6 +256,8 @@ int pool_change(struct pool *pool, enum change change, const char *source,
 
 	if (count == 0 || count > CHANGE_MAX)
 		return -EINVAL;
+	if (pool_is_newer(pool))
+		return -EPERM;
 	for (size_t i = 0; i < count; i++)
 		size += size_of(items[i].id) + size_of(items[i].secret);
 	job = calloc(1, sizeof *job + size);

@@ -14,6 +14,7 @@ struct pool {
 	struct members *members;
 	struct allocations waiting;
 	bool is_calling; /* an allocation call is in flight */
+	char last_error[200];
 	struct turn_hook hook;
 };
 

@@ -58,7 +58,9 @@ void members_free(struct members *members)
 	if (!members)
 		return;
 	while ((node = TAILQ_FIRST(&members->order)))
-		forget(members, node);
+		forget(
+		    members,
+		    node); /* NOLINT(clang-analyzer-unix.Malloc): it left the list when it was freed */
 	free(members);
 }
 
@@ -125,11 +127,11 @@ struct member *members_add(struct members *members, const char *id, size_t len, 
 	node = calloc(1, sizeof *node);
 	if (!node)
 		return member;
+	if (HASH_COUNT(members->index) >= members->cap)
+		forget(members, TAILQ_LAST(&members->order, node_list));
 	node->member = member;
 	member->references++;
 	HASH_ADD_KEYPTR(hh, members->index, member->id, (unsigned)len, node);
 	TAILQ_INSERT_HEAD(&members->order, node, link);
-	if (HASH_COUNT(members->index) > members->cap)
-		forget(members, TAILQ_LAST(&members->order, node_list));
 	return member;
 }

@@ -63,6 +63,16 @@ const struct pool_rules *pool_rules(const struct pool *pool)
 	return &pool->rules;
 }
 
+bool pool_is_newer(const struct pool *pool)
+{
+	return pool->rules.wire > POOL_WIRE;
+}
+
+const char *pool_last_error(const struct pool *pool)
+{
+	return pool->last_error;
+}
+
 /* --- rules -------------------------------------------------------------------------------------------------------- */
 
 struct rules_call {
@@ -91,7 +101,7 @@ static void on_rules(int result, const struct reply *reply, void *arg)
 		rules_take(&rules, reply_text(reply_at(reply, i), NULL),
 			   reply_text(reply_at(reply, i + 1), NULL));
 	call->pool->rules = rules;
-	finish(call, rules.wire > POOL_WIRE ? REASON_STORE_NEWER : 0, "");
+	finish(call, pool_is_newer(call->pool) ? REASON_STORE_NEWER : 0, "");
 }
 
 static int read_rules(struct rules_call *call)

@@ -26,6 +26,12 @@ struct store *pool_store(const struct pool *pool);
 /* The rules as last read; the defaults before. */
 const struct pool_rules *pool_rules(const struct pool *pool);
 
+/* A newer node has written the pool, as far as its rules were read: nothing is written any more. */
+bool pool_is_newer(const struct pool *pool);
+
+/* What the store said when an allocation last failed; "" = nothing. */
+const char *pool_last_error(const struct pool *pool);
+
 /* 0, REASON_STORE_NEWER (a newer node wrote this pool: nothing may be written), or a store's reason with its error
  * in `error` ("" if it gave none). */
 typedef void pool_cb(int result, const char *error, void *arg);

@@ -2,7 +2,6 @@
 #include "pool/rules.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +51,9 @@ static bool is_number(const struct rule_row *row, const char *value)
 	/* Only what Lua's tonumber() reads alike: no hex, no names. */
 	if (!*value || *end || strspn(value, "0123456789+-.eE") != strlen(value))
 		return false;
-	if (row->kind != RULE_IS_NUMBER && number != floor(number))
+	if (number < row->min || number > row->max)
 		return false;
-	return number >= row->min && number <= row->max;
+	return row->kind == RULE_IS_NUMBER || number == (double)(int64_t)number;
 }
 
 int rule_check(enum rule rule, const char *value, char *error, size_t error_size)
@@ -90,7 +89,7 @@ void rules_take(struct pool_rules *rules, const char *field, const char *value)
 	if (!strcmp(field, "salt")) {
 		rules->has_salt = !hex_parse(rules->salt, sizeof rules->salt, value, strlen(value));
 	} else if (!strcmp(field, "wire")) {
-		rules->wire = atoll(value);
+		rules->wire = strtoll(value, NULL, 10);
 	} else if (rule >= 0 && rule_check((enum rule)rule, value, error, sizeof error)) {
 		log_warn("a pool's rule is not valid, its default holds", LOG_TEXT("error", error));
 	} else if (rule >= 0) {

@@ -54,7 +54,7 @@ static void set_trouble(struct store *store, const char *why)
 	store_url_print(&store->config.url, place, sizeof place);
 	snprintf(store->trouble, sizeof store->trouble, "%.120s: %.120s", place, why);
 	store->trouble_is_final = is_final_error(why);
-	if (!store->trouble_is_told) {
+	if (store->config.is_daemon && !store->trouble_is_told) {
 		log_warn("store away", LOG_TEXT("store", place), LOG_TEXT("error", why));
 		store->trouble_is_told = true;
 	}

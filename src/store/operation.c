@@ -160,13 +160,15 @@ int operation_greet(struct store *store, const struct word *words, size_t count,
 static int become_eval(struct operation *op)
 {
 	const struct script *script = &scripts[op->script];
+	/* The array header of EVALSHA, with its line end, counts the same words. */
+	size_t header = (size_t)(strchr(op->bytes, '\n') - op->bytes) + 1;
 	struct buffer bytes;
-	int words, r;
+	int r;
 
-	/* The array header of EVALSHA counts the same words. */
-	words = atoi(op->bytes + 1);
 	buffer_init(&bytes, op->len + script->source_len + 64);
-	r = buffer_printf(&bytes, "*%d\r\n$4\r\nEVAL\r\n$%zu\r\n", words, script->source_len);
+	r = buffer_add(&bytes, op->bytes, header);
+	if (!r)
+		r = buffer_printf(&bytes, "$4\r\nEVAL\r\n$%zu\r\n", script->source_len);
 	if (!r)
 		r = buffer_add(&bytes, script->source, script->source_len);
 	if (!r)
@@ -273,8 +275,10 @@ static void refuse(struct store *store, struct operation *op, const struct reply
 		connection_drain(store, error);
 		return;
 	case ERROR_PARTIAL:
-		log_error("a script stopped, maybe after a write",
-			  LOG_TEXT("script", scripts[op->script].name), LOG_TEXT("error", error));
+		if (store->config.is_daemon)
+			log_error("a script stopped, maybe after a write",
+				  LOG_TEXT("script", scripts[op->script].name),
+				  LOG_TEXT("error", error));
 		operation_finish(op, REASON_STORE_PARTIAL, reply);
 		return;
 	case ERROR_REFUSED:

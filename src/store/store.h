@@ -28,6 +28,7 @@ struct store_config {
 	int64_t timeout_ms;             /* of an operation, once sent */
 	int64_t wait_ms;                /* how long an operation waits for an absent store */
 	struct private_server *private; /* restarted when found dead; NULL: not ours */
+	bool is_daemon;                 /* nobody waits for an answer: what happens is logged */
 };
 
 /* One word of a command. */
