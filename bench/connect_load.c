@@ -208,7 +208,8 @@ static void run(void)
 		int count;
 
 		/* In steps: the proxy's backlog does not take thousands at once. */
-		while (opened < config.parallel && started - done < EVENTS_MAX)
+		while (opened < config.parallel && started < config.total &&
+		       started - done < EVENTS_MAX)
 			client_start(&clients[opened++]);
 		count = epoll_wait(epoll_fd, events, EVENTS_MAX, 10000);
 		if (count == 0)

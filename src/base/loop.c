@@ -66,9 +66,14 @@ struct event_base *loop_base(struct loop *loop)
 
 struct evdns_base *loop_dns(struct loop *loop)
 {
+	if (loop->dns)
+		return loop->dns;
+	loop->dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	if (!loop->dns)
-		loop->dns = evdns_base_new(loop->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
-							   EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+		return NULL;
+	/* Without the first there are still the names of the second. */
+	evdns_base_resolv_conf_parse(loop->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
+	evdns_base_load_hosts(loop->dns, NULL);
 	return loop->dns;
 }
 

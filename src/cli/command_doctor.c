@@ -10,12 +10,9 @@
 #include "cli/session.h"
 #include "pool/types.h"
 #include "pool/view.h"
+#include "store/info.h"
 
 #define SKEW_MS 1000
-#define REDIS_MAJOR 6
-#define REDIS_MINOR 2
-
-enum finding { FINDING_OK, FINDING_WARNING, FINDING_ERROR };
 
 struct doctor {
 	struct session session;
@@ -75,78 +72,16 @@ static int ask(struct doctor *d, const char *check, const struct word *words, si
 	return r;
 }
 
-/* A field of INFO, "" if it is not there. */
-static const char *info(struct doctor *d, const char *field)
-{
-	static char value[64];
-	size_t len = strlen(field);
-
-	value[0] = '\0';
-	for (const char *at = d->info; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
-		if (!strncmp(at, field, len) && at[len] == ':')
-			snprintf(value, sizeof value, "%.*s", (int)strcspn(at + len + 1, "\r\n"),
-				 at + len + 1);
-	return value;
-}
-
-/* --- the server --------------------------------------------------------------------------------------------------- */
-
-static void check_version(struct doctor *d)
-{
-	const char *version = info(d, "redis_version");
-	char *end;
-	long major = strtol(version, &end, 10), minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-
-	if (major > REDIS_MAJOR || (major == REDIS_MAJOR && minor >= REDIS_MINOR))
-		say(d, FINDING_OK, "version", "%s", version);
-	else
-		say(d, FINDING_ERROR, "version", "%s is too old: Redis %d.%d or later, or Valkey",
-		    version, REDIS_MAJOR, REDIS_MINOR);
-}
-
-static void check_eviction(struct doctor *d)
-{
-	const char *policy = info(d, "maxmemory_policy");
-
-	if (!strcmp(policy, "noeviction"))
-		say(d, FINDING_OK, "eviction", "noeviction");
-	else if (!strncmp(policy, "allkeys", 7))
-		say(d, FINDING_ERROR, "eviction",
-		    "maxmemory-policy %s lets Redis drop whole pools; set it to noeviction",
-		    policy);
-	else
-		say(d, FINDING_WARNING, "eviction",
-		    "maxmemory-policy %s lets Redis drop keys that expire; noeviction is safer",
-		    policy);
-}
-
-static void check_persistence(struct doctor *d)
-{
-	if (strcmp(info(d, "aof_enabled"), "1"))
-		say(d, FINDING_WARNING, "persistence",
-		    "the append-only file is off: counts since the last snapshot are lost with the "
-		    "server; set "
-		    "appendonly yes");
-	else if (!strcmp(info(d, "aof_last_write_status"), "ok"))
-		say(d, FINDING_OK, "persistence", "append-only file");
-	else
-		say(d, FINDING_ERROR, "persistence",
-		    "the last write of the append-only file failed: is the disk full?");
-}
-
 static void check_server(struct doctor *d)
 {
+	struct info_finding findings[INFO_FINDINGS];
 	struct word words[] = {WORD("INFO")};
 
 	if (ask(d, "info", words, 1))
 		return;
-	check_version(d);
-	check_eviction(d);
-	check_persistence(d);
-	if (strcmp(info(d, "role"), "master"))
-		say(d, FINDING_ERROR, "role", "%s: name the master with --redis", info(d, "role"));
-	else
-		say(d, FINDING_OK, "role", "master");
+	info_judge(d->info, findings);
+	for (int i = 0; i < INFO_FINDINGS; i++)
+		say(d, findings[i].finding, findings[i].check, "%s", findings[i].detail);
 }
 
 static void check_clock(struct doctor *d)

@@ -6,14 +6,21 @@
 
 #include "base/demo.h"
 #include "base/net.h"
+#include "store/url.h"
 
 static void print_store(const struct conf *conf, const struct private_server *private)
 {
+	struct store_url url;
+	char text[400];
+
 	if (private)
 		fprintf(stderr, "  store   %s (private server, state in %s)\n",
 			private_url(private), conf_text(conf, CONF_STATE_DIR));
-	else
-		fprintf(stderr, "  store   --redis\n");
+	else if (!store_url_parse(&url, conf_text(conf, CONF_REDIS), text, sizeof text)) {
+		store_url_print(&url, text, sizeof text);
+		store_url_wipe(&url);
+		fprintf(stderr, "  store   %s\n", text);
+	}
 }
 
 /* "-x http://127.0.0.1:8888", or the unix socket: what curl takes as a proxy. */

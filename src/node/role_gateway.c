@@ -101,7 +101,8 @@ static size_t client_limit(const struct conf *conf)
 
 	if (wanted <= possible)
 		return wanted;
-	log_warn("clients are limited by the descriptor limit (ulimit -n)",
+	log_line(conf_is_set(conf, CONF_MAX_CLIENTS) ? LOG_WARN : LOG_DEBUG,
+		 "clients are limited by the descriptor limit (ulimit -n)",
 		 LOG_NUMBER("descriptors", limit), LOG_NUMBER("max_clients", (int64_t)possible));
 	return possible;
 }

@@ -14,6 +14,7 @@
 #include "node/service.h"
 #include "pool/types.h"
 #include "source/load.h"
+#include "store/info.h"
 
 #define SWEEP_MS 60000
 #define START_MS 15000
@@ -256,6 +257,36 @@ static void reload(struct service *service)
 	load_next(keeper);
 }
 
+/* A server that may drop pools is no place for one; what else is wrong is said, and lived with. */
+static void on_info(int result, const struct reply *reply, void *arg)
+{
+	struct info_finding findings[INFO_FINDINGS];
+	struct keeper *keeper = arg;
+
+	if (!result)
+		info_judge(reply_text(reply, NULL), findings);
+	for (int i = 0; i < INFO_FINDINGS && !result; i++) {
+		if (findings[i].finding == FINDING_ERROR &&
+		    strcmp(findings[i].check, "persistence")) {
+			fprintf(stderr, "fairlead: the store is not fit: %s\n", findings[i].detail);
+			give_up(keeper, 1);
+			return;
+		}
+		if (findings[i].finding != FINDING_OK)
+			log_warn("the store", LOG_TEXT("check", findings[i].check),
+				 LOG_TEXT("detail", findings[i].detail));
+	}
+	if (pool_check_types(keeper->service.pool, write_rules, keeper))
+		give_up(keeper, 1);
+}
+
+static int judge_server(struct keeper *keeper)
+{
+	struct word words[] = {WORD("INFO")};
+
+	return store_command(keeper->service.store, STORE_IDEMPOTENT, words, 1, on_info, keeper);
+}
+
 /* Whoever starts a node wants to know when the store does not come. */
 static int wait_for_store(struct keeper *keeper)
 {
@@ -278,9 +309,7 @@ int role_keeper(const struct role_context *context)
 		r = wait_for_store(&keeper);
 	if (!r) {
 		alarm_init(&keeper.sweep, keeper.service.loop, sweep, &keeper);
-		r = pool_check_types(keeper.service.pool, write_rules, &keeper)
-			? 1
-			: service_run(&keeper.service);
+		r = judge_server(&keeper) ? 1 : service_run(&keeper.service);
 		alarm_fini(&keeper.sweep);
 	}
 	load_free(keeper.load);

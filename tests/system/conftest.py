@@ -148,6 +148,7 @@ class Node:
     def __init__(self, words, path, env):
         self.path = path
         self.port = None
+        self.is_told = False
         with open(path, "wb") as stderr:
             self.process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL,
                                             stdout=subprocess.DEVNULL, stderr=stderr)
@@ -199,8 +200,10 @@ class Node:
         return len(os.listdir(f"/proc/{self.serving_pid()}/fd"))
 
     def terminate(self):
-        if self.process.poll() is None:
+        """SIGTERM, once."""
+        if self.process.poll() is None and not self.is_told:
             self.process.send_signal(signal.SIGTERM)
+        self.is_told = True
 
     def kill(self):
         if self.process.poll() is None:
@@ -296,3 +299,28 @@ def upstream():
     yield start
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def gateway_to(node, add, upstream):
+    """gateway_to(script, ..., words=(...)) -> a gateway whose pool has one scripted upstream, and that upstream."""
+
+    def start(*scripts, words=(), **options):
+        server = upstream(*scripts, **options)
+        add(server.url)
+        return node(*words), server
+
+    return start
+
+
+@pytest.fixture
+def gateway_to_two(node, add, upstream):
+    """gateway_to_two(first, second, words=(...)) -> a gateway and two scripted upstreams, of which the first is asked
+    first: equal counts resolve by the order of the members' bytes."""
+
+    def start(first, second, words=()):
+        servers = [upstream(first, host="127.0.0.1"), upstream(second, host="127.0.0.2")]
+        add(*(server.url for server in servers))
+        return node(*words), *servers
+
+    return start

@@ -4,6 +4,7 @@ Client      a socket to the gateway; reads responses with a parser of its own th
 Server      a scripted upstream (or origin): runs one function a connection and keeps every byte that it received"""
 
 import contextlib
+import re
 import socket
 import struct
 import threading
@@ -198,7 +199,7 @@ class Client(Wire):
 
 def request(method, url, body=b"", **fields):
     """A request in absolute form with the Host that belongs to it; `Transfer_Encoding="chunked"` becomes a field."""
-    host = url.split("/")[2]
+    host = re.match(r"[a-z]+://([^/?]*)", url)[1]
     lines = [f"{method} {url} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     if body:
