@@ -102,6 +102,23 @@ static void watch_signals(struct service *service)
 	}
 }
 
+/* A signal that is repeated now must not cut the end short: what is left to do is little, and the private server may have to
+ * be stopped. */
+static void unwatch_signals(struct service *service)
+{
+	sigset_t set, before;
+
+	sigfillset(&set);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	for (int i = 0; i < 3; i++) {
+		int number = event_get_signal(&service->signals[i]);
+
+		event_del(&service->signals[i]);
+		signal(number, SIG_IGN);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 /* --- rules and heartbeat ------------------------------------------------------------------------------------------ */
 
 static void on_rules(int result, const char *error, void *arg)
@@ -210,8 +227,7 @@ void service_fini(struct service *service)
 		alarm_fini(&service->rules);
 		say_goodbye(service);
 	}
-	for (int i = 0; i < 3; i++)
-		event_del(&service->signals[i]);
+	unwatch_signals(service);
 	store_free(service->store);
 	pool_free(service->pool);
 	loop_free(service->loop);

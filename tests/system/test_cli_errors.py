@@ -53,7 +53,6 @@ WRONG_USAGE = [
     ("pool add http://10.0.0.1:80", "http://10.0.0.1:80", "--allow-private"),
     ("pool add http://new.example:80 http://intranet:80", "http://intranet:80", "--allow-single-label"),
     ("pool add http://name.example:65536", "port-range"),
-    ("pool remove nonsense", "nonsense"),
     ("pool rules join=best", "join", "best", "floor"),
     ("pool rules jion=floor", "jion", "pool rules"),
     ("pool rules join", "join", "RULE=VALUE"),
