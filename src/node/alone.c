@@ -11,8 +11,12 @@
 static int run(const struct conf *conf, const char *name,
 	       int (*role)(const struct role_context *context), const int *listeners, size_t count)
 {
-	struct role_context context = {
-	    .conf = conf, .listeners = listeners, .listener_count = count, .ready_fd = -1};
+	struct role_context context = {.conf = conf,
+				       .listeners = listeners,
+				       .listener_count = count,
+				       .ready_fd = -1,
+				       .name = name,
+				       .owner_pid = getpid()};
 	char error[512] = "out of memory";
 	int r;
 

@@ -22,12 +22,12 @@ static void host_name(char *buffer, size_t size)
 	buffer[size - 1] = '\0';
 }
 
-void heartbeat_name(char *buffer, size_t size, const char *role)
+void heartbeat_name(char *buffer, size_t size, int pid, const char *name)
 {
 	char host[64];
 
 	host_name(host, sizeof host);
-	snprintf(buffer, size, "%s:%d:%s", host, getpid(), role);
+	snprintf(buffer, size, "%s:%d:%s", host, pid, name);
 }
 
 /* Packed as all packed values: key=value, tab-separated. */

@@ -15,8 +15,9 @@ struct role_context {
 	struct private_server *private; /* attached or adopted by this process; NULL: --redis */
 	const int *listeners;           /* descriptors that stay open */
 	size_t listener_count;
-	int ready_fd; /* a byte is written when the role serves; -1: nobody waits */
-	bool is_child;
+	int ready_fd;     /* a byte is written when the role serves; -1: nobody waits */
+	const char *name; /* "gateway.1" of a child, "gateway" alone */
+	int owner_pid;    /* of the supervisor, or of this process */
 };
 
 /* Each runs until it is told to stop and returns an exit status. */

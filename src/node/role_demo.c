@@ -54,7 +54,7 @@ static int open_upstream(struct demo *demo, int index, int fd)
 int role_demo(const struct role_context *context)
 {
 	struct demo demo = {.service = {.stop = stop}};
-	int r = service_start(&demo.service, context->conf, NULL, "demo", false);
+	int r = service_start(&demo.service, context, "demo", false);
 
 	for (int i = 0; i < DEMO_UPSTREAMS && !r; i++)
 		r = open_upstream(&demo, i, context->listeners[i]) ? 1 : 0;

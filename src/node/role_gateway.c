@@ -192,7 +192,7 @@ int role_gateway(const struct role_context *context)
 	if (!r)
 		role->service.stop = stop;
 	if (!r)
-		r = service_start(&role->service, context->conf, context->private, "gateway", true);
+		r = service_start(&role->service, context, "gateway", true);
 	if (!r)
 		wait_for_rules(&role->service);
 	if (!r)

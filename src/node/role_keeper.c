@@ -303,7 +303,7 @@ static int wait_for_store(struct keeper *keeper)
 int role_keeper(const struct role_context *context)
 {
 	struct keeper keeper = {.context = context, .service = {.stop = stop, .reload = reload}};
-	int r = service_start(&keeper.service, context->conf, context->private, "keeper", true);
+	int r = service_start(&keeper.service, context, "keeper", true);
 
 	if (!r)
 		r = wait_for_store(&keeper);

@@ -178,13 +178,14 @@ static int open_store(struct service *service)
 	return 0;
 }
 
-int service_start(struct service *service, const struct conf *conf, struct private_server *private,
-		  const char *role, bool has_store)
+int service_start(struct service *service, const struct role_context *context, const char *role,
+		  bool has_store)
 {
-	service->conf = conf;
-	service->private = private;
+	service->conf = context->conf;
+	service->private = context->private;
 	service->role = role;
-	heartbeat_name(service->id, sizeof service->id, role);
+	service->parent = context->owner_pid == getpid() ? 0 : context->owner_pid;
+	heartbeat_name(service->id, sizeof service->id, context->owner_pid, context->name);
 	if (loop_new(&service->loop)) {
 		fprintf(stderr, "fairlead: no memory for an event loop\n");
 		return 1;

@@ -8,6 +8,7 @@
 
 #include "base/alarm.h"
 #include "base/conf.h"
+#include "node/role.h"
 #include "pool/pool.h"
 #include "store/private.h"
 
@@ -32,10 +33,10 @@ struct service {
 	bool has_rules; /* they were read once */
 };
 
-/* Makes the loop and, unless `has_store` is false, the store's connection and the pool. `private` as attached by this
- * process, or NULL. 0, or an exit status > 0 after a line on standard error. */
-MUST_USE int service_start(struct service *service, const struct conf *conf,
-			   struct private_server *private, const char *role, bool has_store);
+/* Makes the loop and, unless `has_store` is false, the store's connection and the pool. 0, or an exit status > 0 after a line
+ * on standard error. */
+MUST_USE int service_start(struct service *service, const struct role_context *context,
+			   const char *role, bool has_store);
 
 /* Runs until service_done(). Returns the exit status. */
 int service_run(struct service *service);

@@ -74,7 +74,7 @@ static void reset_signals(void)
 static void run_child(struct supervisor *s, struct child *child, pid_t parent, int ready_fd)
 {
 	struct role_context context = {
-	    .conf = s->conf, .private = s->private, .ready_fd = ready_fd, .is_child = true};
+	    .conf = s->conf, .private = s->private, .ready_fd = ready_fd, .owner_pid = parent};
 	char name[32];
 
 	/* Should the supervisor be killed, its children end in good order, and the last of them stops the private server. */
@@ -85,6 +85,7 @@ static void run_child(struct supervisor *s, struct child *child, pid_t parent, i
 	reset_signals();
 	snprintf(name, sizeof name, "%s.%d", roles[child->role].name, child->number);
 	log_context(name);
+	context.name = name;
 	metric_use(child->slot);
 	metric_add(METRIC_STARTS, 0, 1);
 	if (s->private && private_adopt(s->private))

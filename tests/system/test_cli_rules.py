@@ -21,6 +21,10 @@ def five_lines(scores, count):
     return chosen
 
 
+def longest_run(chosen, member):
+    return max(len(list(turns)) for who, turns in itertools.groupby(chosen) if who == member)
+
+
 @pytest.fixture
 def returned(store, run):
     """Six members: five stand at 20 allocations, the one that was parked at 10 comes back under the rule `join`."""
@@ -59,7 +63,7 @@ def test_the_next_600_allocations_follow_the_five_lines(run, returned, join, sco
     got = run("pool", "allocate", "--count", 600, "--id").stdout.split()
     assert got == five_lines(dict.fromkeys(MEMBERS, 20) | {RETURNING: score}, 600)
     assert collections.Counter(got)[RETURNING] in (share, share + 1)
-    assert max(len(list(run_)) for member, run_ in itertools.groupby(got) if member == RETURNING) == in_a_row
+    assert longest_run(got, RETURNING) == in_a_row
 
 
 @pytest.mark.parametrize("join, score", [("floor", 5), ("keep", 2), ("zero", 0)])
