@@ -15,27 +15,24 @@ static struct endpoint_rules rules_of(const struct session *session)
 	return (struct endpoint_rules){
 	    .default_scheme = (enum scheme)conf_enum(conf, CONF_DEFAULT_SCHEME),
 	    .colon_order = (enum colon_order)conf_enum(conf, CONF_COLON_ORDER),
-	    .allow_private = rules_flag(pool_rules(session->pool), RULE_ALLOW_PRIVATE),
+	    .allow_private = conf_bool(conf, CONF_ALLOW_PRIVATE) ||
+			     rules_flag(pool_rules(session->pool), RULE_ALLOW_PRIVATE),
 	    .allow_single_label = conf_bool(conf, CONF_ALLOW_SINGLE_LABEL),
 	};
 }
 
-/* One line for each reason; the first entry of each shows where to look. Returns how many were rejected. */
-static uint64_t report(struct cli *cli, const struct load_summary *summary)
+/* One line for each reason; the first entry of each shows where to look. */
+static void report(struct cli *cli, const struct load_summary *summary)
 {
-	uint64_t rejected = 0;
-
 	for (int verdict = VERDICT_HEADER + 1; verdict < VERDICT_COUNT; verdict++) {
 		if (!summary->counts[verdict])
 			continue;
-		rejected += summary->counts[verdict];
 		cli_error(cli, "standard input:%llu: %s (%llu in all): %s: %s",
 			  (unsigned long long)summary->first[verdict].line, verdict_word(verdict),
 			  (unsigned long long)summary->counts[verdict],
 			  summary->first[verdict].text ? summary->first[verdict].text : "",
 			  verdict_hint(verdict));
 	}
-	return rejected;
 }
 
 /* Reads all arguments; "-" is standard input. EXIT_FINE, or an exit status after messages: then nothing is added. */
@@ -60,9 +57,13 @@ static int read_arguments(struct session *session, struct load *load)
 			status = EXIT_USAGE;
 		}
 	}
-	if (status == EXIT_FINE && report(cli, load_summary(load)) && load_count(load) == 0)
-		status = EXIT_FAILED;
-	return status;
+	if (status)
+		return status;
+	report(cli, load_summary(load));
+	if (load_count(load))
+		return EXIT_FINE;
+	cli_error(cli, "there is no usable proxy in what was given");
+	return EXIT_FAILED;
 }
 
 static void on_loaded(int result, const char *error, const struct load_result *done, void *arg)
@@ -84,10 +85,6 @@ static int apply(struct session *session, struct load *load)
 	    conf_bool(&session->cli->conf, CONF_PARKED) ? CHANGE_CANDIDATE : CHANGE_ADD;
 	int r;
 
-	if (load_count(load) == 0) {
-		cli_error(session->cli, "there is no proxy in what was given");
-		return EXIT_FAILED;
-	}
 	r = load_apply(load, session->pool, change, SOURCE, on_loaded, session);
 	if (!r)
 		r = session_wait(session);
@@ -96,20 +93,31 @@ static int apply(struct session *session, struct load *load)
 	return r ? session_failed(session) : EXIT_FINE;
 }
 
-static int run(struct session *session)
+/* Salt and wire version, without which there are no identifiers. --allow-private is the pool's rule from now on: every node must
+ * dial these members. */
+static int found_pool(struct session *session)
 {
-	/* --allow-private is the pool's rule from now on: every node must dial these members. */
 	struct word words[] = {WORD("allow_private"), WORD("1")};
 	bool allow = conf_bool(&session->cli->conf, CONF_ALLOW_PRIVATE);
-	int r = session_write_rules(session, words, allow ? 2 : 0);
-	struct endpoint_rules rules = rules_of(session);
+
+	return session_write_rules(session, words, allow ? 2 : 0);
+}
+
+/* Everything is read before anything is written: bad input changes nothing. */
+static int run(struct session *session)
+{
+	struct endpoint_rules rules;
 	struct load *load = NULL;
+	int r = session_read_rules(session);
 
 	if (r)
 		return r;
+	rules = rules_of(session);
 	if (load_new(&load, &rules))
 		return EXIT_FAILED;
 	r = read_arguments(session, load);
+	if (r == EXIT_FINE)
+		r = found_pool(session);
 	if (r == EXIT_FINE)
 		r = apply(session, load);
 	load_free(load);

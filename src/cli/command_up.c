@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What can be known to be wrong before anything is started. */
@@ -19,8 +20,14 @@ static int check(struct cli *cli)
 	for (size_t i = 0; i < conf_count(conf, CONF_LIST); i++) {
 		const char *path = conf_at(conf, CONF_LIST, i);
 
-		if (access(path, R_OK)) {
-			cli_error(cli, "--list %s: %s", path, strerror(errno));
+		struct stat st;
+		int error = access(path, R_OK) || stat(path, &st) ? errno : 0;
+
+		if (!error && !S_ISREG(st.st_mode))
+			error = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		if (error) {
+			cli_error(cli, "--list %s: %s; a list is a readable file", path,
+				  strerror(error));
 			return EXIT_FAILED;
 		}
 	}

@@ -1,10 +1,8 @@
 /* role_keeper.c - the keeper: supplies the pool from its lists, and does what is to be done from time to time. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/demo.h"
@@ -130,13 +128,10 @@ static int read_list(struct keeper *keeper, const char *path)
 	    .allow_private = rules_flag(pool_rules(keeper->service.pool), RULE_ALLOW_PRIVATE),
 	    .allow_single_label = conf_bool(conf, CONF_ALLOW_SINGLE_LABEL),
 	};
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : load_new(&keeper->load, &rules);
+	int r = load_new(&keeper->load, &rules);
 
 	if (!r)
-		r = load_read(keeper->load, fd);
-	if (fd >= 0)
-		close(fd);
+		r = load_read_file(keeper->load, path);
 	return r;
 }
 

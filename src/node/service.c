@@ -125,7 +125,11 @@ static void on_rules(int result, const char *error, void *arg)
 {
 	struct service *service = arg;
 
-	service->has_rules = service->has_rules || !result || result == REASON_STORE_NEWER;
+	if (!service->has_rules && (!result || result == REASON_STORE_NEWER)) {
+		service->has_rules = true;
+		alarm_set(&service->heartbeat,
+			  clock_ms()); /* the store is there: nobody waits to be seen */
+	}
 	if (result == REASON_STORE_NEWER)
 		log_error("a newer fairlead writes this pool; this one reads only",
 			  LOG_TEXT("pool", pool_name(service->pool)));
@@ -173,7 +177,7 @@ static int open_store(struct service *service)
 	}
 	alarm_init(&service->heartbeat, service->loop, beat, service);
 	alarm_init(&service->rules, service->loop, read_rules, service);
-	alarm_set(&service->heartbeat, clock_ms());
+	alarm_set(&service->heartbeat, clock_ms() + HEARTBEAT_MS);
 	read_rules(service);
 	return 0;
 }

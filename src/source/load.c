@@ -2,8 +2,10 @@
 #include "source/load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "list/reader.h"
@@ -125,6 +127,24 @@ int load_read(struct load *load, int fd)
 		r = feed_all(&reader, fd);
 	list_reader_fini(&reader);
 	return r ? r : load->result;
+}
+
+int load_read_file(struct load *load, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	else
+		r = load_read(load, fd);
+	close(fd);
+	return r;
 }
 
 int load_add(struct load *load, const char *text)

@@ -29,6 +29,9 @@ MUST_USE int load_read(struct load *load, int fd);
 /* Adds one entry that was named by hand; `direct://` is welcome here. 0, an enum verdict, or -ENOMEM. */
 MUST_USE int load_add(struct load *load, const char *text);
 
+/* The same from a file, which must be a regular one: a pipe could hold up a node for ever. -EINVAL for others. */
+MUST_USE int load_read_file(struct load *load, const char *path);
+
 const struct load_summary *load_summary(const struct load *load);
 
 /* How many different endpoints it holds. */

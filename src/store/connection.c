@@ -122,7 +122,8 @@ static void on_greeting(int result, const struct reply *reply, void *arg)
 		snprintf(store->rejection, sizeof store->rejection, "%s", error);
 	else if (reply_kind(reply) == REPLY_ARRAY &&
 		 strcmp(reply_text(reply_at(reply, 0), NULL), "master"))
-		snprintf(store->rejection, sizeof store->rejection, "READONLY: this is a replica");
+		snprintf(store->rejection, sizeof store->rejection,
+			 "READONLY: this is a replica; name its master");
 	if (is_last && !store->rejection[0])
 		become_ready(store);
 }

@@ -81,16 +81,6 @@ static void judge_persistence(const char *info, struct info_finding *f)
 		    "the last write of the append-only file failed: is the disk full?");
 }
 
-static void judge_role(const char *info, struct info_finding *f)
-{
-	char role[16];
-
-	if (!strcmp(info_field(info, "role", role, sizeof role), "master"))
-		say(f, FINDING_OK, "master");
-	else
-		say(f, FINDING_ERROR, "%s: name the master with --redis", role);
-}
-
 void info_judge(const char *info, struct info_finding ret[INFO_FINDINGS])
 {
 	static const struct {
@@ -100,7 +90,6 @@ void info_judge(const char *info, struct info_finding ret[INFO_FINDINGS])
 	    {"version", judge_version},
 	    {"eviction", judge_eviction},
 	    {"persistence", judge_persistence},
-	    {"role", judge_role},
 	};
 
 	for (int i = 0; i < INFO_FINDINGS; i++) {

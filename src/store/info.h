@@ -17,9 +17,9 @@ struct info_finding {
 	char detail[200];
 };
 
-#define INFO_FINDINGS 4
+#define INFO_FINDINGS 3
 
-/* Judges version, eviction policy, persistence and role. */
+/* Judges version, eviction policy and persistence. (A replica is refused when the connection is made.) */
 void info_judge(const char *info, struct info_finding ret[INFO_FINDINGS]);
 
 #endif

@@ -120,7 +120,7 @@ def test_a_refusal_is_told_with_the_status_that_came(gateway_to, status):
         assert answer.status == shown
         assert f"received-status={status}" in answer.fields["proxy-status"]
         assert answer.fields["proxy-status"].endswith(f'details="{reason}"')
-        assert b"secret" not in client.read_exactly(int(answer.fields["content-length"]))
+        assert b"secret" not in answer.body
     assert gateway.request()["reason"] == reason
 
 
