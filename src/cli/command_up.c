@@ -21,13 +21,13 @@ static int check(struct cli *cli)
 		const char *path = conf_at(conf, CONF_LIST, i);
 
 		struct stat st;
-		int error = access(path, R_OK) || stat(path, &st) ? errno : 0;
+		int fault = access(path, R_OK) || stat(path, &st) ? errno : 0;
 
-		if (!error && !S_ISREG(st.st_mode))
-			error = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-		if (error) {
+		if (!fault && !S_ISREG(st.st_mode))
+			fault = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		if (fault) {
 			cli_error(cli, "--list %s: %s; a list is a readable file", path,
-				  strerror(error));
+				  strerror(fault));
 			return EXIT_FAILED;
 		}
 	}

@@ -62,7 +62,7 @@ void exchange_end(struct exchange *x, int reason)
 {
 	struct client *client = x->client;
 	/* A body that is delimited by the end of the connection must not look complete when it was cut short. */
-	bool must_reset = x->has_answer && reason == REASON_RESPONSE_INCOMPLETE;
+	bool must_reset = x->forward && forward_is_cut(x);
 
 	if (x->state == EXCHANGE_END)
 		return;
@@ -194,7 +194,11 @@ static void on_allocated(int result, struct member *member, struct allocation *a
 	struct exchange *x = of_allocation(allocation);
 
 	x->member = member;
-	if (result == REASON_POOL_EMPTY && x->last_reason) {
+	if (result == REASON_STORE_UNKNOWN && x->avoid_count && !x->has_asked_again) {
+		/* As pool_allocate() does by itself: the lost answer is counted, a new one is asked for. */
+		x->has_asked_again = true;
+		allocate(x);
+	} else if (result == REASON_POOL_EMPTY && x->last_reason) {
 		/* All that there is was tried: the last failure says more than the empty pool. */
 		exchange_end(x, x->last_reason);
 	} else if (result == REASON_MEMBER_UNREADABLE) {

@@ -92,8 +92,9 @@ struct exchange {
 	enum exchange_state state;
 	int64_t state_since_us, started_us;
 	bool is_connect;
-	bool keep_alive; /* another request may follow on the client's connection */
-	bool has_answer; /* a byte of an answer has been given to the client */
+	bool keep_alive;      /* another request may follow on the client's connection */
+	bool has_asked_again; /* for a member, after the store's answer was lost */
+	bool has_answer;      /* a byte of an answer has been given to the client */
 	char method[METHOD_MAX];
 	char *host; /* of the target, canonical */
 	uint16_t port;
@@ -147,6 +148,9 @@ void forward_free(struct forward *forward);
 
 /* Reads the request's head; what the client may reach is judged by the caller. 0 or a reason. */
 MUST_USE int forward_new(struct forward **ret, const struct http_request *request, size_t head_len);
+
+/* The client has a part of the response, and will not get the rest if the exchange ends now. */
+bool forward_is_cut(const struct exchange *exchange);
 
 /* Forgets what was sent to the member before. */
 void forward_rewind(struct exchange *exchange);

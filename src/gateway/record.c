@@ -37,7 +37,9 @@ void record_try(int reason)
 void record_exchange(const struct exchange *x, int reason)
 {
 	const struct reason_row *row = reason_row(reason);
-	uint64_t in = x->client->end.bytes_in - x->client_in;
+	/* What is left of a kept connection's bytes belongs to the next request. */
+	uint64_t next = x->keep_alive ? buffer_len(&x->client->in) : 0;
+	uint64_t in = x->client->end.bytes_in - next - x->client_in;
 	uint64_t out = x->client->end.bytes_out - x->client_out;
 	char member[ENDPOINT_ID_MAX], target[300];
 
