@@ -79,6 +79,11 @@ void forward_rewind(struct exchange *x)
 	buffer_fini(&f->in);
 }
 
+bool forward_is_cut(const struct exchange *x)
+{
+	return x->forward->has_head && !x->forward->response.is_done;
+}
+
 bool forward_may_repeat(const struct exchange *x, int reason)
 {
 	const struct forward *f = x->forward;
@@ -164,7 +169,6 @@ void forward_begin(struct exchange *x)
 	buffer_fini(&head);
 	if (!r)
 		r = send_body(x);
-	alarm_set(&x->client->alarm, clock_ms() + x->gateway->config.response_ms);
 	if (r > 0)
 		exchange_end(x, r);
 	else
@@ -371,6 +375,8 @@ static void watch(struct exchange *x)
 		from_upstream |= STREAM_WRITE;
 	stream_want(&client->end.stream, from_client);
 	stream_want(&x->upstream.stream, from_upstream);
+	alarm_set(&client->alarm, clock_ms() + (f->has_head ? x->gateway->config.idle_ms
+							    : x->gateway->config.response_ms));
 }
 
 /* Ends the exchange when its response is out; else says what is waited for. */
@@ -405,11 +411,8 @@ static void client_readable(struct exchange *x)
 
 void forward_ready(struct exchange *x, struct end *end, int ready)
 {
-	int64_t wait =
-	    x->forward->has_head ? x->gateway->config.idle_ms : x->gateway->config.response_ms;
 	int r;
 
-	alarm_set(&x->client->alarm, clock_ms() + wait);
 	if (ready & STREAM_WRITE) {
 		/* A broken end shows in settle(), or when its last words have been read. */
 		r = end_flush(end);

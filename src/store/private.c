@@ -209,17 +209,20 @@ static ssize_t ask(int fd, const char *line, char *answer, size_t size, int wait
 
 enum presence { ABSENT, LOADING, PRESENT };
 
-/* A server that is there but hangs counts as present: a second one on the same files would be worse. */
+/* A server that is there but hangs counts as present: a second one on the same files would be worse. One that listens and
+ * closes without an answer is on its way, up or down. */
 static enum presence look(const struct private_server *server)
 {
 	int fd = connect_to(server);
 	char answer[64] = "";
+	ssize_t n;
 
 	if (fd < 0)
 		return fd == -ECONNREFUSED || fd == -ENOENT ? ABSENT : PRESENT;
-	if (ask(fd, "PING\r\n", answer, sizeof answer, ANSWER_WAIT_MS) == 0)
-		answer[0] = '-';
+	n = ask(fd, "PING\r\n", answer, sizeof answer, ANSWER_WAIT_MS);
 	close(fd);
+	if (n == 0 || n == -ECONNRESET || n == -EPIPE)
+		return LOADING;
 	return !strncmp(answer, "-LOADING", 8) ? LOADING : PRESENT;
 }
 
