@@ -19,12 +19,11 @@ def pinned(*command):
 def redis_benchmark(server, depth, calls, *words):
     """Calls a second, as redis-benchmark counts them."""
     command = pinned(find("redis-benchmark"), "-p", server.port, "-c", 16, "-P", depth, "-n", calls, "--csv", *words)
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
     lines = result.stdout.strip().splitlines()
     if result.returncode != 0 or len(lines) < 2 or "rror" in result.stdout + result.stderr:
         raise BenchError(f"redis-benchmark failed: {(result.stderr + result.stdout).strip()[:200]}")
-    return float(lines[-1].rpartition('",')[0].split('","')[1] if lines[-1].count('","') == 1
-                 else lines[-1].split(",")[-7].strip('"'))
+    return float(lines[-1].strip('"').split('","')[1])
 
 
 def fairlead_processes(server, count):

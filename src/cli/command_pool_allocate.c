@@ -32,12 +32,12 @@ static void on_allocated(int result, struct member *member, struct allocation *a
 				 pool_last_error(asking->session->pool));
 }
 
-/* The proxy URL with its credentials, or the identifier; a foreign member that is no proxy has its name only. */
+/* The proxy URL with its credentials, or the identifier. */
 static void print_member(struct output *output, const struct member *member, bool wants_id)
 {
 	char url[ENDPOINT_TEXT_MAX];
 
-	if (wants_id || !member->is_readable) {
+	if (wants_id) {
 		output_row(output, (struct cell[]){CELL_BYTES(member->id, member->id_len)});
 		return;
 	}
@@ -45,11 +45,12 @@ static void print_member(struct output *output, const struct member *member, boo
 	output_row(output, (struct cell[]){CELL_TEXT(url)});
 }
 
-/* Allocates up to `count` and prints them. The result of the round. */
+/* Allocates `count` and prints what is a proxy; who is none is skipped, which costs it an allocation. The result of the round. */
 static int allocate_round(struct asking *asking, size_t count, struct output *output,
 			  size_t *printed)
 {
 	const struct conf *conf = &asking->session->cli->conf;
+	size_t before = *printed;
 
 	asking->open = count;
 	asking->failure = 0;
@@ -61,13 +62,13 @@ static int allocate_round(struct asking *asking, size_t count, struct output *ou
 	for (size_t i = 0; i < count; i++) {
 		struct member *member = asking->asks[i].member;
 
-		if (!member)
-			continue;
-		print_member(output, member, conf_bool(conf, CONF_ID));
-		++*printed;
+		if (member && member->is_readable) {
+			print_member(output, member, conf_bool(conf, CONF_ID));
+			++*printed;
+		}
 		member_unref(member);
 	}
-	return asking->failure;
+	return !asking->failure && *printed == before ? REASON_MEMBER_UNREADABLE : asking->failure;
 }
 
 static int run(struct session *session)
@@ -94,6 +95,13 @@ static int run(struct session *session)
 		    session->cli,
 		    "pool '%s' has no eligible proxy%s; 'fairlead pool list' shows who is parked",
 		    pool_name(session->pool), printed ? " any more" : "");
+		return EXIT_NOTHING;
+	}
+	if (r == REASON_MEMBER_UNREADABLE) {
+		cli_error(session->cli,
+			  "pool '%s' hands out nothing but members that are no proxies; 'fairlead "
+			  "doctor' names them",
+			  pool_name(session->pool));
 		return EXIT_NOTHING;
 	}
 	return r ? session_failed(session) : EXIT_FINE;

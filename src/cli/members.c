@@ -4,6 +4,22 @@
 #include <string.h>
 
 #include "base/secret.h"
+#include "pool/view.h"
+
+static void on_story(int result, const char *error, const struct member_story *story, void *arg)
+{
+	struct session *session = arg;
+
+	session_answered(session, !result && !story->is_known ? REASON_MEMBER_UNKNOWN : result,
+			 error);
+}
+
+/* Foreign members are named as they stand: "host:port" is one, and not the same as "http://host:port". */
+static bool is_member(struct session *session, const char *text)
+{
+	return strlen(text) < ENDPOINT_ID_MAX &&
+	       !pool_story(session->pool, text, on_story, session) && !session_wait(session);
+}
 
 int member_id_of(struct session *session, const char *text, char *ret, size_t size)
 {
@@ -13,13 +29,14 @@ int member_id_of(struct session *session, const char *text, char *ret, size_t si
 					     .allow_direct = true};
 	struct endpoint endpoint;
 	char masked[256];
-	int r = endpoint_parse(&endpoint, text, strlen(text), &rules);
+	int r;
 
-	/* With its digest, or foreign: taken as it stands. */
-	if (r > 0 && !strchr(text, '@') && strlen(text) < size) {
+	/* An identifier with its digest is known or not; it is no URL in either case. */
+	if (strlen(text) < size && (is_member(session, text) || strchr(text, '#'))) {
 		memcpy(ret, text, strlen(text) + 1);
 		return EXIT_FINE;
 	}
+	r = endpoint_parse(&endpoint, text, strlen(text), &rules);
 	if (r == 0) {
 		r = endpoint_id(&endpoint, pool_rules(session->pool)->salt, ret, size);
 		endpoint_fini(&endpoint);
@@ -27,8 +44,8 @@ int member_id_of(struct session *session, const char *text, char *ret, size_t si
 	if (r == 0)
 		return EXIT_FINE;
 	secret_print(text, masked, sizeof masked);
-	return cli_usage(session->cli, "'%s' names no proxy: %s", masked,
-			 r > 0 ? verdict_word(r) : result_word(r));
+	return cli_usage(session->cli, "'%s' is no member of pool '%s', and no proxy: %s", masked,
+			 pool_name(session->pool), r > 0 ? verdict_word(r) : result_word(r));
 }
 
 struct outcome {

@@ -167,7 +167,8 @@ static bool is_admitted(const struct dial *dial, const struct address *address)
 {
 	const struct dial_request *request = &dial->request;
 
-	if (!address_is_special(address))
+	/* A proxy may be where lists may say that it is; a target stands in the public part of the Internet. */
+	if (kind_of(dial)->is_direct ? !address_is_special(address) : !address_is_bogon(address))
 		return true;
 	return request->is_admitted &&
 	       request->is_admitted(address, port_of(dial), kind_of(dial)->is_direct, request->arg);

@@ -90,7 +90,7 @@ bool forward_may_repeat(const struct exchange *x, int reason)
 
 	if (x->has_answer || !f->is_replayable)
 		return false;
-	/* A 407 proves that nothing was forwarded (DESIGN 6). */
+	/* A 407 proves that nothing was forwarded (docs/design.md, section 6). */
 	return !f->has_left || reason == REASON_PROXY_AUTH || f->is_idempotent;
 }
 
@@ -364,8 +364,9 @@ static void watch(struct exchange *x)
 	struct client *client = x->client;
 	int from_client = 0, from_upstream = 0;
 
-	if (!f->request.is_done && !client->end.has_ended && !end_is_full(&x->upstream) &&
-	    !x->upstream.is_broken && buffer_room(&client->in))
+	/* Also when its request is complete: a client that was reset shall not be waited for. */
+	if (!client->end.has_ended && buffer_room(&client->in) &&
+	    (f->request.is_done || (!end_is_full(&x->upstream) && !x->upstream.is_broken)))
 		from_client |= STREAM_READ;
 	if (end_is_full(&client->end))
 		from_client |= STREAM_WRITE;

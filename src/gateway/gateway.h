@@ -27,7 +27,7 @@ MUST_USE int gateway_new(struct gateway **ret, struct loop *loop,
 /* Serves the listening descriptor `fd`, which stays the caller's. 0 or -errno. */
 MUST_USE int gateway_listen(struct gateway *gateway, int fd);
 
-/* Stops accepting, lets what is under way finish until `deadline_ms`, then ends it; `done` runs once, from the loop. */
+/* Stops accepting (the caller may close the listeners then), lets what is under way finish until `deadline_ms`, then ends it; `done` runs once, from the loop. */
 void gateway_drain(struct gateway *gateway, int64_t deadline_ms, void (*done)(void *arg),
 		   void *arg);
 

@@ -37,21 +37,44 @@ static bool is_in(const struct network *networks, size_t count, const struct add
 	return false;
 }
 
-/* A wildcard listener answers on every local address; all of loopback counts as local. */
+static bool is_zero(const struct address *address)
+{
+	static const struct address zero;
+
+	return !memcmp(address->bytes, zero.bytes, sizeof zero.bytes);
+}
+
+/* IPv4 inside IPv6 as IPv4. */
+static struct address unwrap(const struct address *address)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	struct address inner = {.family = AF_INET};
+
+	if (address->family != AF_INET6 || memcmp(address->bytes, mapped, sizeof mapped))
+		return *address;
+	memcpy(inner.bytes, address->bytes + sizeof mapped, 4);
+	return inner;
+}
+
+/* One of our own places: a wildcard listener answers on every local address, and the unspecified address as a target is this
+ * host. */
 static bool is_own(const struct policy *policy, const struct address *address, uint16_t port)
 {
+	struct address target = unwrap(address);
+
 	for (size_t i = 0; i < policy->own_count; i++) {
 		const struct sockaddr *sa = (const struct sockaddr *)&policy->own[i].sa;
-		const uint16_t *own_port = &((const struct sockaddr_in *)sa)->sin_port;
-		struct address own, any = {.family = address->family};
+		struct address own;
 
-		if (address_from_sockaddr(&own, sa) || ntohs(*own_port) != port)
+		/* The port has the same offset in both families. */
+		if (address_from_sockaddr(&own, sa) ||
+		    ntohs(((const struct sockaddr_in *)sa)->sin_port) != port)
 			continue;
-		if (own.family == address->family &&
-		    !memcmp(own.bytes, address->bytes, sizeof own.bytes))
+		own = unwrap(&own);
+		if (own.family == target.family &&
+		    !memcmp(own.bytes, target.bytes, sizeof own.bytes))
 			return true;
-		any.family = own.family;
-		if (!memcmp(own.bytes, any.bytes, sizeof own.bytes) && address_is_special(address))
+		if (is_zero(&target) || (is_zero(&own) && address_is_special(address)))
 			return true;
 	}
 	return false;

@@ -12,7 +12,9 @@ static void print_member(const struct exchange *x, char *buffer, size_t size)
 {
 	const struct endpoint *upstream = x->gateway->config.upstream;
 
-	if (x->member)
+	if (!x->member && x->avoid_count) /* the last one that failed, when no other was left */
+		snprintf(buffer, size, "%s", x->avoid[x->avoid_count - 1]->id);
+	else if (x->member)
 		snprintf(buffer, size, "%s", x->member->id);
 	else if (upstream)
 		endpoint_print(upstream, HIDE_SECRET, buffer, size);

@@ -9,7 +9,7 @@
 #include "node/role.h"
 
 static int run(const struct conf *conf, const char *name,
-	       int (*role)(const struct role_context *context), const int *listeners, size_t count)
+	       int (*role)(const struct role_context *context), int *listeners, size_t count)
 {
 	struct role_context context = {.conf = conf,
 				       .listeners = listeners,
@@ -41,8 +41,7 @@ int alone_gateway(const struct conf *conf)
 
 	if (!r)
 		r = run(conf, "gateway", role_gateway, listeners, count);
-	for (size_t i = 0; i < count; i++)
-		close(listeners[i]);
+	role_close(listeners, count);
 	return r;
 }
 

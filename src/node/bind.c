@@ -7,10 +7,13 @@
 #include "base/demo.h"
 #include "node/role.h"
 
-static void close_all(const int *fds, size_t count)
+void role_close(int *fds, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		close(fds[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
 }
 
 static void explain(const char *text, int error, const char *way_out)
@@ -67,7 +70,7 @@ int role_bind(const struct conf *conf, int *ret_fds, size_t *ret_count)
 	for (size_t i = 0; i < count; i++) {
 		r = bind_one(conf, conf_at(conf, CONF_LISTEN, i), &ret_fds[i]);
 		if (r) {
-			close_all(ret_fds, i);
+			role_close(ret_fds, i);
 			return r;
 		}
 	}
@@ -75,7 +78,7 @@ int role_bind(const struct conf *conf, int *ret_fds, size_t *ret_count)
 	return 0;
 }
 
-int role_bind_demo(int *ret_fds)
+int role_bind_demo(int *ret_fds, size_t *ret_count)
 {
 	static const char *const hosts[DEMO_UPSTREAMS] = DEMO_UPSTREAM_HOSTS;
 	char text[64];
@@ -91,10 +94,11 @@ int role_bind_demo(int *ret_fds)
 			fd = net_listen(&place);
 		if (fd < 0) {
 			explain(text, fd, "(--demo needs exactly this address)");
-			close_all(ret_fds, i);
+			role_close(ret_fds, i);
 			return 1;
 		}
 		ret_fds[i] = fd;
 	}
+	*ret_count = ROLE_DEMO_LISTENERS;
 	return 0;
 }

@@ -23,13 +23,11 @@ static void print_store(const struct conf *conf, const struct private_server *pr
 	}
 }
 
-/* "-x http://127.0.0.1:8888", or the unix socket: what curl takes as a proxy. */
+/* What to type with the listener at `place`. */
 static void print_try(const struct conf *conf, const char *place)
 {
 	bool is_demo = conf_bool(conf, CONF_DEMO);
 
-	if (!strncmp(place, "unix:", 5))
-		return;
 	if (is_demo)
 		fprintf(stderr, "  try     curl --noproxy '' -x http://%s http://%s:%d/\n", place,
 			DEMO_ORIGIN_HOST, DEMO_ORIGIN_PORT);
@@ -44,6 +42,7 @@ void greeting_print(const struct conf *conf, const struct private_server *privat
 {
 	const char *pool = conf_text(conf, CONF_POOL);
 	struct net_place place;
+	bool has_example = false;
 	char text[160];
 
 	if (conf_bool(conf, CONF_QUIET))
@@ -55,8 +54,10 @@ void greeting_print(const struct conf *conf, const struct private_server *privat
 			continue;
 		net_place_print(&place, text, sizeof text);
 		fprintf(stderr, "  gateway %s\n", text);
-		if (i == 0)
+		if (!has_example && place.sa.ss_family != AF_UNIX) {
 			print_try(conf, text);
+			has_example = true;
+		}
 	}
 	fprintf(stderr, "  shares  fairlead pool list --pool %s\n", pool);
 	fprintf(stderr, "  stop    Ctrl-C\n");

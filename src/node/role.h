@@ -13,7 +13,7 @@
 struct role_context {
 	const struct conf *conf;
 	struct private_server *private; /* attached or adopted by this process; NULL: --redis */
-	const int *listeners;           /* descriptors that stay open */
+	int *listeners;                 /* closed, and -1, once the role takes no more clients */
 	size_t listener_count;
 	int ready_fd;     /* a byte is written when the role serves; -1: nobody waits */
 	const char *name; /* "gateway.1" of a child, "gateway" alone */
@@ -25,6 +25,9 @@ int role_gateway(const struct role_context *context);
 int role_keeper(const struct role_context *context);
 int role_demo(const struct role_context *context);
 
+/* Closes what is open of the listeners; each is -1 then. */
+void role_close(int *fds, size_t count);
+
 /* Tells whoever waits that the role serves. */
 void role_is_ready(const struct role_context *context);
 
@@ -34,6 +37,6 @@ MUST_USE int role_bind(const struct conf *conf, int *ret_fds, size_t *ret_count)
 
 /* The demonstration's listeners: its upstreams, then its origin. Likewise. */
 #define ROLE_DEMO_LISTENERS 4
-MUST_USE int role_bind_demo(int *ret_fds);
+MUST_USE int role_bind_demo(int *ret_fds, size_t *ret_count);
 
 #endif

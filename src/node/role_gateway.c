@@ -22,6 +22,7 @@
 
 struct gateway_role {
 	struct service service;
+	const struct role_context *context;
 	struct gateway *gateway;
 	struct network targets[NETWORKS_MAX], clients[NETWORKS_MAX];
 };
@@ -44,6 +45,7 @@ static void stop(struct service *service)
 		return;
 	}
 	gateway_drain(role->gateway, clock_ms() + wait, on_drained, service);
+	role_close(role->context->listeners, role->context->listener_count);
 }
 
 void role_is_ready(const struct role_context *context)
@@ -190,7 +192,7 @@ int role_gateway(const struct role_context *context)
 	int r = role ? 0 : 1;
 
 	if (!r)
-		role->service.stop = stop;
+		*role = (struct gateway_role){.service = {.stop = stop}, .context = context};
 	if (!r)
 		r = service_start(&role->service, context, "gateway", true);
 	if (!r)

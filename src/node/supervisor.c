@@ -49,7 +49,7 @@ struct supervisor {
 	const struct conf *conf;
 	struct private_server *private;
 	int listeners[ROLE_LISTENERS_MAX], demo_listeners[ROLE_DEMO_LISTENERS];
-	size_t listener_count;
+	size_t listener_count, demo_count;
 	bool is_demo;
 	int signal_fd;
 	struct child children[CHILDREN_MAX];
@@ -68,6 +68,23 @@ static void reset_signals(void)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Each role keeps the listeners that it serves and no other: a descriptor that is left open anywhere keeps its port. */
+static void take_listeners(struct supervisor *s, enum role role, struct role_context *ret)
+{
+	if (role == ROLE_DEMO) {
+		ret->listeners = s->demo_listeners;
+		ret->listener_count = s->demo_count;
+	} else {
+		role_close(s->demo_listeners, s->demo_count);
+	}
+	if (role == ROLE_GATEWAY) {
+		ret->listeners = s->listeners;
+		ret->listener_count = s->listener_count;
+	} else {
+		role_close(s->listeners, s->listener_count);
+	}
 }
 
 /* The child's side of the fork. */
@@ -90,8 +107,7 @@ static void run_child(struct supervisor *s, struct child *child, pid_t parent, i
 	metric_add(METRIC_STARTS, 0, 1);
 	if (s->private && private_adopt(s->private))
 		_exit(1);
-	context.listeners = child->role == ROLE_DEMO ? s->demo_listeners : s->listeners;
-	context.listener_count = child->role == ROLE_DEMO ? ROLE_DEMO_LISTENERS : s->listener_count;
+	take_listeners(s, child->role, &context);
 	s->exit_status = roles[child->role].run(&context);
 	private_detach(s->private);
 	_exit(s->exit_status);
@@ -168,6 +184,7 @@ static void begin_stop(struct supervisor *s, int exit_status)
 	}
 	s->is_stopping = true;
 	s->exit_status = exit_status;
+	role_close(s->listeners, s->listener_count); /* new clients are refused, not kept waiting */
 	s->stop_at_ms = clock_ms() + conf_ms(s->conf, CONF_DRAIN_TIMEOUT) + KILL_AFTER_MS;
 	stop_next(s);
 }
@@ -366,12 +383,6 @@ static int attach(struct supervisor *s)
 	return 1;
 }
 
-static void close_all(const int *fds, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		close(fds[i]);
-}
-
 int supervisor_run(const struct conf *conf)
 {
 	static struct supervisor s;
@@ -383,7 +394,7 @@ int supervisor_run(const struct conf *conf)
 	net_descriptor_limit();
 	r = role_bind(conf, s.listeners, &s.listener_count);
 	if (!r && s.is_demo)
-		r = role_bind_demo(s.demo_listeners);
+		r = role_bind_demo(s.demo_listeners, &s.demo_count);
 	if (!r)
 		r = open_signals(&s);
 	if (!r)
@@ -394,9 +405,8 @@ int supervisor_run(const struct conf *conf)
 		return r;
 	start_all(&s);
 	watch(&s);
-	close_all(s.listeners, s.listener_count);
-	if (s.is_demo)
-		close_all(s.demo_listeners, ROLE_DEMO_LISTENERS);
+	role_close(s.listeners, s.listener_count);
+	role_close(s.demo_listeners, s.demo_count);
 	private_detach(s.private);
 	return s.exit_status;
 }

@@ -1,4 +1,4 @@
-/* allocate.h - take the eligible member with the fewest recorded allocations (MISSION 1).
+/* allocate.h - take the eligible member with the fewest recorded allocations (docs/wire.md).
  *
  * At most one call is in flight for a pool and process; what is asked for meanwhile is the next call. Every member that
  * the store hands out is an allocation and counted, also when nobody waits for it any more. */

@@ -28,6 +28,19 @@ def wait_for(condition, what="what the test waits for", seconds=WAIT_S):
         time.sleep(0.01)
 
 
+def steady(read, still_s=0.1):
+    """Waits until `read()` gives the same value for a while, and returns it."""
+    deadline = time.monotonic() + WAIT_S
+    value, since = read(), time.monotonic()
+    while time.monotonic() - since < still_s:
+        assert time.monotonic() < deadline, f"it never stands still: {value}"
+        time.sleep(0.005)
+        now = read()
+        if now != value:
+            value, since = now, time.monotonic()
+    return value
+
+
 def free_port(host="127.0.0.1"):
     with socket.socket() as probe:
         probe.bind((host, 0))

@@ -118,6 +118,11 @@ def test_an_unreadable_list_is_told_before_anything_starts(filled, run, folder, 
     assert look.dumps(filled) == before
 
 
+def test_an_unreadable_list_starts_no_private_server(run, state):
+    the_line(run("up", "--list", "/nonexistent", "--listen", "127.0.0.1:0", redis=None, check=1), "/nonexistent")
+    assert not (state / "fairlead").exists()
+
+
 @pytest.mark.parametrize("content", [None, ""], ids=["missing", "empty"])
 def test_an_unusable_password_file_names_itself(store, run, folder, content):
     path = folder / "password"

@@ -12,10 +12,6 @@ BIG = bytes(range(256)) * 80_000  # 20 MB
 URL = "http://origin.test/"
 
 
-def raw_answers(*pieces):
-    return wire.answers(*pieces)
-
-
 # --- response bodies ------------------------------------------------------------------------------------------------
 
 BODIES = {
@@ -37,7 +33,7 @@ SPLIT = (b"HT|TP/1.1| 2|00| |OK|\r|\n|Cont|ent-Length:| |5|\r\n|\r|\n|he|llo",
 @pytest.mark.parametrize("name", BODIES)
 def test_a_response_body_arrives_whole(gateway_to, name):
     raw, framing = BODIES[name]
-    gateway, _ = gateway_to(raw_answers(raw))
+    gateway, _ = gateway_to(wire.answers(raw))
     with gateway.connect() as client:
         answer = client.get()
         assert answer.body == b"hello" and framing in answer.fields
@@ -51,7 +47,7 @@ def test_a_response_split_at_any_border_is_the_same_response(gateway_to, marked)
     pieces = marked.split(b"|")
     ways = [[b"".join(pieces)], pieces]
     ways += [[b"".join(pieces[:i]), b"".join(pieces[i:])] for i in range(1, len(pieces))]
-    gateway, _ = gateway_to(*(raw_answers(*way) for way in ways))
+    gateway, _ = gateway_to(*(wire.answers(*way) for way in ways))
     with gateway.connect() as client:
         answers = [client.get() for _ in ways]
     assert [a.body for a in answers] == [b"hello"] * len(ways)
@@ -65,7 +61,7 @@ def test_a_response_split_at_any_border_is_the_same_response(gateway_to, marked)
     (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "GET", "5"),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "GET", "0")])
 def test_a_response_without_a_body_keeps_the_connection(gateway_to, raw, method, length):
-    gateway, _ = gateway_to(raw_answers(raw), wire.serves())
+    gateway, _ = gateway_to(wire.answers(raw), wire.serves())
     with gateway.connect() as client:
         answer = client.ask(wire.request(method, URL), method)
         assert answer.fields.get("content-length") == length
@@ -73,7 +69,7 @@ def test_a_response_without_a_body_keeps_the_connection(gateway_to, raw, method,
 
 
 def test_a_client_of_http_1_0_gets_no_chunks(gateway_to):
-    gateway, _ = gateway_to(raw_answers(BODIES["chunked"][0]))
+    gateway, _ = gateway_to(wire.answers(BODIES["chunked"][0]))
     with gateway.connect() as client:
         client.send(b"GET http://origin.test/ HTTP/1.0\r\n\r\n")
         head = wire.Head(client.read_head())
@@ -96,7 +92,7 @@ CUT = {
 @pytest.mark.core
 @pytest.mark.parametrize("name", CUT)
 def test_a_body_that_was_cut_short_does_not_look_complete(gateway_to, name):
-    gateway, _ = gateway_to(raw_answers(CUT[name]))
+    gateway, _ = gateway_to(wire.answers(CUT[name]))
     with gateway.connect() as client:
         client.send(wire.request("GET", URL))
         with pytest.raises((wire.Truncated, ConnectionResetError)):
@@ -155,7 +151,7 @@ def test_a_drain_that_is_over_cuts_short_what_would_last_until_the_close(gateway
     b"HTTP/1.1 2000 OK\r\n\r\n", b"ICY 200 OK\r\n\r\n", b"HTTP/1.1 101 Up\r\nUpgrade: x\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n", b"HTTP/1.1 200 OK\r\nnothing\r\n\r\n"])
 def test_a_faulty_response_is_the_members_fault(gateway_to_two, raw):
-    gateway, first, second = gateway_to_two(raw_answers(raw), wire.serves())
+    gateway, first, second = gateway_to_two(wire.answers(raw), wire.serves())
     with gateway.connect() as client:
         assert client.get().body == b"hello"
         answer = client.ask(wire.request("POST", URL, b"x"))
@@ -183,8 +179,8 @@ def test_a_response_head_without_an_end_is_cut_off(gateway_to):
 
 def test_bytes_behind_the_response_are_nobodys(gateway_to):
     spill = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
-    gateway, _ = gateway_to(raw_answers(BODIES["length"][0] + spill),
-                            raw_answers(BODIES["chunked"][0] + spill), wire.serves(b"third"))
+    gateway, _ = gateway_to(wire.answers(BODIES["length"][0] + spill),
+                            wire.answers(BODIES["chunked"][0] + spill), wire.serves(b"third"))
     with gateway.connect() as client:
         assert [client.get().body for _ in range(3)] == [b"hello", b"hello", b"third"]
     assert b"evil" not in client.received
@@ -251,7 +247,7 @@ def test_a_final_answer_in_place_of_100_ends_the_connection(gateway_to):
 
 
 def test_interim_responses_do_not_reach_http_1_0(gateway_to):
-    gateway, _ = gateway_to(raw_answers(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n",
+    gateway, _ = gateway_to(wire.answers(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n",
                                         wire.response(b"hello")))
     with gateway.connect() as client:
         client.send(b"GET http://origin.test/ HTTP/1.0\r\n\r\n")
@@ -367,19 +363,6 @@ def resident_bytes(pid):
         return int(statm.read().split()[1]) * 4096
 
 
-def is_stalled(counter):
-    """True when `counter()` does not grow for a while: the way is full."""
-    import time
-
-    before = counter()
-    until = time.monotonic() + 0.3
-    while time.monotonic() < until:
-        if counter() != before:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 @pytest.mark.core
 @pytest.mark.parametrize("is_tunnel", [False, True])
 def test_a_slow_reader_holds_up_the_sender_not_the_memory(gateway_to, is_tunnel):
@@ -401,8 +384,7 @@ def test_a_slow_reader_holds_up_the_sender_not_the_memory(gateway_to, is_tunnel)
         else:
             client.send(wire.request("GET", URL))
             client.read_head()
-        peers.wait_for(lambda: is_stalled(lambda: sent[0]), "the sender stands still")
-        assert sent[0] < len(BIG) * 3 / 4
+        assert 0 < peers.steady(lambda: sent[0], 0.3) < len(BIG) * 3 / 4
         assert resident_bytes(gateway.pid) - before < 2 * 1024 * 1024
         digest = hashlib.sha256()
         left = len(BIG)
@@ -436,8 +418,7 @@ def test_a_slow_upstream_holds_up_the_client(gateway_to):
         sender = threading.Thread(target=send)
         sender.start()
         server.wait_for_connection()
-        peers.wait_for(lambda: sent[0] and is_stalled(lambda: sent[0]), "the client stands still")
-        assert sent[0] < len(BIG) * 3 / 4
+        assert peers.steady(lambda: sent[0], 0.3) < len(BIG) * 3 / 4
         go.set()
         assert client.read_response().body == b"done"
         sender.join()

@@ -31,13 +31,19 @@ def private(run):
     return lambda *words, **options: run(*words, redis=None, **options)
 
 
-@pytest.fixture
-def servers(folder):
-    """Process ids of the servers of this test; none may be left when it ends."""
-    yield lambda: look.processes(f"unixsocket:{folder}") + look.processes(f"--unixsocket\0{folder}")
+@pytest.fixture(autouse=True)
+def no_server_is_left(folder):
+    """Comes before all fixtures that start something, so it looks when they have ended it."""
+    yield
     left = look.processes(folder)
     look.kill(left)
     assert left == []
+
+
+@pytest.fixture
+def servers(folder):
+    """Process ids of the servers of this test."""
+    return lambda: look.processes(f"unixsocket:{folder}") + look.processes(f"--unixsocket\0{folder}")
 
 
 @pytest.fixture
@@ -55,8 +61,14 @@ def mode(path):
 
 @pytest.fixture
 def user(node, servers):
-    """user(...) keeps the server in use by a running gateway."""
-    return lambda *words, **options: node(*words, redis=None, **options)
+    """user() keeps the server in use by a running gateway; it has bound its port before it has its server."""
+
+    def start(*words):
+        running = node(*words, redis=None)
+        peers.wait_for(lambda: [x for x in servers() if b"unixsocket:" in look.command_line(x)], "the server runs")
+        return running
+
+    return start
 
 
 @pytest.mark.core
