@@ -1,6 +1,7 @@
 """gateway.py - what a tunnel and a request cost the gateway, beside other proxies."""
 
 import contextlib
+import os
 import re
 import subprocess
 
@@ -79,14 +80,14 @@ def ratio(results, others):
 
 
 def connect_table(servers, load, quick, redis_client):
-    total = 4_000 if quick else 10_000
+    total, rounds = (4_000, 5) if quick else (8_000, 9)
 
     def load_of(server, count):
         return load.run(server.address, count or total, PARALLEL, CONNECT_TARGET)
 
-    found = alternate(servers, 5, load_of, redis_client)
+    found = alternate(servers, rounds, load_of, redis_client)
     print(f"### CONNECT\n\nCPU microseconds of the process for one tunnel: set up, {PAYLOAD_BYTES} bytes each way, torn "
-          f"down. {PARALLEL} at once, {total:,} in each of 5 rounds, {UPSTREAMS} upstreams. HAProxy: `mode tcp`, "
+          f"down. {PARALLEL} at once, {total:,} in each of {rounds} rounds, {UPSTREAMS} upstreams. HAProxy: `mode tcp`, "
           "`balance leastconn`, one thread, no log. Latency and rate are those of the whole chain, whose other parts "
           "share one core.\n")
     rows = []
@@ -104,13 +105,16 @@ def latency_table(servers, upstream_address, load, quick):
     addresses = {"upstream alone": (host, int(port)), **{name: server.address for name, server in servers.items()}}
     found = {name: [] for name in addresses}
     total = 1_000 if quick else 3_000
+    for server in servers.values():
+        os.sched_setaffinity(server.pid, {LOAD_CORE})
     for round_number in range(3 if quick else 5):
         for name in addresses if round_number % 2 == 0 else reversed(addresses):
             note(f"gateway: latency, round {round_number + 1}, {name}")
             found[name].append(load.run(addresses[name], total, 1, CONNECT_TARGET))
     note("")
     print("### Latency at low load\n\nMicroseconds from the client's connect() to the last echoed byte, one tunnel at a time; "
-          "added: over the upstream alone.\n")
+          "added: over the upstream alone. Everything on one core here, since waking another one costs more than all else "
+          "and differs between machines.\n")
     alone = {key: column(found["upstream alone"], key) for key in ("p50_us", "p99_us")}
     rows = []
     for name, results in found.items():
@@ -136,14 +140,14 @@ def memory_table(starters, load):
 
 
 def plain_table(servers, origin, load, quick, redis_client):
-    total = 3_000 if quick else 8_000
+    total, rounds = (3_000, 5) if quick else (8_000, 7)
 
     def load_of(server, count):
         return load.run(server.address, count or total, PARALLEL, origin, "-g")
 
-    found = alternate(servers, 5, load_of, redis_client)
+    found = alternate(servers, rounds, load_of, redis_client)
     print(f"### Plain HTTP\n\nCPU microseconds of the process for one GET with a response of 100 bytes, a new connection on "
-          f"either side. {PARALLEL} at once, {total:,} in each of 5 rounds; squid without cache and log, tinyproxy "
+          f"either side. {PARALLEL} at once, {total:,} in each of {rounds} rounds; squid without cache and log, tinyproxy "
           "without log, both straight to the origin, the gateway through the pool's upstreams, which answer the same.\n")
     own = found["fairlead"]
     rows = []

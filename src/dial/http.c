@@ -31,6 +31,7 @@ static int blame(int status)
 		return REASON_TARGET_DENIED;
 	case 404:
 		return REASON_TARGET_UNKNOWN;
+	case 500: /* what tinyproxy says when it could not reach the target */
 	case 502:
 	case 503:
 		return REASON_TARGET_FAILED;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/demo.h"
@@ -26,11 +27,15 @@ struct keeper {
 	char source[128];
 	struct alarm sweep;
 	bool is_serving;
+	bool is_supplying;
 };
 
-static void give_up(struct keeper *keeper, int exit_status)
+/* Supplying the pool failed: a node that is starting ends, one that serves tries again when the rules are read next. */
+static void give_up(struct keeper *keeper)
 {
-	service_done(&keeper->service, exit_status);
+	keeper->is_supplying = false;
+	if (!keeper->is_serving)
+		service_done(&keeper->service, 1);
 }
 
 /* --- sweep -------------------------------------------------------------------------------------------------------- */
@@ -99,8 +104,8 @@ static void on_loaded(int result, const char *error, const struct load_result *d
 		    LOG_NUMBER("kept_out", (int64_t)(placed[PLACED_PARKED] + placed[PLACED_LEFT])));
 	load_free(keeper->load);
 	keeper->load = NULL;
-	if (result && !keeper->is_serving)
-		give_up(keeper, 1);
+	if (result)
+		give_up(keeper);
 	else
 		load_next(keeper);
 }
@@ -155,7 +160,7 @@ static void load_next(struct keeper *keeper)
 			log_error("a list cannot be read", LOG_TEXT("list", path),
 				  LOG_TEXT("error", strerror(-r)));
 			if (!keeper->is_serving) {
-				give_up(keeper, 1);
+				give_up(keeper);
 				return;
 			}
 			continue;
@@ -171,6 +176,7 @@ static void load_next(struct keeper *keeper)
 		load_free(keeper->load);
 		keeper->load = NULL;
 	}
+	keeper->is_supplying = false;
 	if (!keeper->is_serving)
 		serve(keeper);
 }
@@ -184,10 +190,26 @@ static void on_demo(int result, const char *error, const enum placed *placed, si
 	(void)count;
 	if (result) {
 		complain("the demonstration's members could not be changed", result, error);
-		give_up(keeper, 1);
+		give_up(keeper);
 		return;
 	}
 	load_next(keeper);
+}
+
+/* Another node's demonstration, whose members stay. */
+static bool is_demo_running(void)
+{
+	static const char *const hosts[DEMO_UPSTREAMS] = DEMO_UPSTREAM_HOSTS;
+	struct net_place place;
+	char text[64];
+	int fd = -EINVAL;
+
+	snprintf(text, sizeof text, "%s:%d", hosts[0], DEMO_UPSTREAM_PORT);
+	if (!net_place_parse(&place, text))
+		fd = net_listen(&place);
+	if (fd >= 0)
+		close(fd);
+	return fd == -EADDRINUSE;
 }
 
 /* Without --demo, members that a killed demonstration has left go. */
@@ -198,9 +220,11 @@ static void on_rules(int result, const char *error, void *arg)
 
 	if (result) {
 		complain("the pool's rules could not be written", result, error);
-		give_up(keeper, 1);
+		give_up(keeper);
+	} else if (!is_demo && is_demo_running()) {
+		load_next(keeper);
 	} else if (change_demo(keeper, is_demo ? CHANGE_ADD : CHANGE_REMOVE, on_demo)) {
-		give_up(keeper, 1);
+		give_up(keeper);
 	}
 }
 
@@ -210,11 +234,12 @@ static void write_rules(int result, const char *error, void *arg)
 	struct word words[] = {WORD("allow_private"), WORD("1")};
 	bool allow = conf_bool(keeper->service.conf, CONF_ALLOW_PRIVATE);
 
+	keeper->next_list = 0;
 	if (result == REASON_STORE_REFUSED && strncmp(error, "NOPERM", 6)) {
 		fprintf(stderr, "fairlead: %s; rename that key, or choose another --pool\n", error);
-		give_up(keeper, 1);
+		give_up(keeper);
 	} else if (pool_write_rules(keeper->service.pool, words, allow ? 2 : 0, on_rules, keeper)) {
-		give_up(keeper, 1);
+		give_up(keeper);
 	}
 }
 
@@ -245,11 +270,25 @@ static void reload(struct service *service)
 {
 	struct keeper *keeper = (struct keeper *)service;
 
-	if (!keeper->is_serving || keeper->load)
+	if (!keeper->is_serving || keeper->is_supplying)
 		return;
 	log_info("lists are read again");
+	keeper->is_supplying = true;
 	keeper->next_list = 0;
 	load_next(keeper);
+}
+
+/* A pool that was founded has a salt. Without one the server has lost all: the pool is supplied again. */
+static void check_pool(struct service *service)
+{
+	struct keeper *keeper = (struct keeper *)service;
+
+	if (!keeper->is_serving || keeper->is_supplying || pool_rules(service->pool)->has_salt)
+		return;
+	log_warn("the pool is gone from the store and is supplied again",
+		 LOG_TEXT("pool", pool_name(service->pool)));
+	keeper->is_supplying = true;
+	write_rules(0, "", keeper);
 }
 
 /* A server that may drop pools is no place for one; what else is wrong is said, and lived with. */
@@ -264,7 +303,7 @@ static void on_info(int result, const struct reply *reply, void *arg)
 		if (findings[i].finding == FINDING_ERROR &&
 		    strcmp(findings[i].check, "persistence")) {
 			fprintf(stderr, "fairlead: the store is not fit: %s\n", findings[i].detail);
-			give_up(keeper, 1);
+			give_up(keeper);
 			return;
 		}
 		if (findings[i].finding != FINDING_OK)
@@ -272,7 +311,7 @@ static void on_info(int result, const struct reply *reply, void *arg)
 				 LOG_TEXT("detail", findings[i].detail));
 	}
 	if (pool_check_types(keeper->service.pool, write_rules, keeper))
-		give_up(keeper, 1);
+		give_up(keeper);
 }
 
 static int judge_server(struct keeper *keeper)
@@ -297,7 +336,9 @@ static int wait_for_store(struct keeper *keeper)
 
 int role_keeper(const struct role_context *context)
 {
-	struct keeper keeper = {.context = context, .service = {.stop = stop, .reload = reload}};
+	struct keeper keeper = {
+	    .context = context,
+	    .service = {.stop = stop, .reload = reload, .rules_read = check_pool}};
 	int r = service_start(&keeper.service, context, "keeper", true);
 
 	if (!r)

@@ -136,6 +136,8 @@ static void on_rules(int result, const char *error, void *arg)
 	else if (result && result != REASON_STORE_NOT_DONE)
 		log_warn("the pool's rules cannot be read", LOG_TEXT("reason", result_word(result)),
 			 LOG_TEXT("error", error));
+	if (!result && service->rules_read)
+		service->rules_read(service);
 	alarm_set(&service->rules, clock_ms() + RULES_MS);
 }
 

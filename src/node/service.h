@@ -23,9 +23,10 @@ struct service {
 	const char *role;
 	int exit_status;
 	bool is_stopping;
-	bool is_orphan;                          /* the supervisor is gone */
-	void (*stop)(struct service *service);   /* SIGTERM, SIGINT: ends by service_done() */
-	void (*reload)(struct service *service); /* SIGHUP; NULL: nothing to read again */
+	bool is_orphan;                              /* the supervisor is gone */
+	void (*stop)(struct service *service);       /* SIGTERM, SIGINT: ends by service_done() */
+	void (*reload)(struct service *service);     /* SIGHUP; NULL: nothing to read again */
+	void (*rules_read)(struct service *service); /* they were read anew; NULL: nobody cares */
 	struct event signals[3];
 	pid_t parent;
 	struct alarm heartbeat, rules;

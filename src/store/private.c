@@ -226,12 +226,12 @@ static enum presence look(const struct private_server *server)
 	return !strncmp(answer, "-LOADING", 8) ? LOADING : PRESENT;
 }
 
+/* The server that this process started has ended, or there never was one. */
 static bool has_ended(struct private_server *server)
 {
-	if (server->child > 0 && waitpid(server->child, NULL, WNOHANG) == 0)
-		return false;
-	server->child = 0;
-	return true;
+	if (server->child > 0 && waitpid(server->child, NULL, WNOHANG) != 0)
+		server->child = 0;
+	return server->child == 0;
 }
 
 /* --- start and stop, under the lock ------------------------------------------------------------------------------- */
@@ -267,8 +267,16 @@ static void stop(struct private_server *server)
 	if (ask(fd, "SHUTDOWN\r\n", answer, sizeof answer, STOP_WAIT_MS) > 0)
 		log_warn("the private server does not stop", LOG_TEXT("answer", answer));
 	close(fd);
-	while (server->child > 0 && !has_ended(server) && clock_ms() < deadline)
+	while (spawn_is_alive(server->dir) && clock_ms() < deadline)
 		pause_ms(STEP_MS);
+	has_ended(server);
+}
+
+/* Nobody on the socket and nobody on the way to it. A server whose starter was killed comes up all the same: a second one would
+ * write to the same files. */
+static bool is_absent(const struct private_server *server, enum presence presence)
+{
+	return presence == ABSENT && !spawn_is_alive(server->dir);
 }
 
 static int start_if_absent(struct private_server *server, char *error, size_t error_size)
@@ -276,11 +284,17 @@ static int start_if_absent(struct private_server *server, char *error, size_t er
 	int64_t deadline = clock_ms() + START_WAIT_MS;
 	enum presence presence = look(server);
 
-	while (presence == LOADING && clock_ms() < deadline) {
+	while (presence != PRESENT && !is_absent(server, presence)) {
+		if (clock_ms() >= deadline) {
+			snprintf(error, error_size,
+				 "the private server of %.200s runs but does not answer; end it",
+				 server->dir);
+			return -ETIMEDOUT;
+		}
 		pause_ms(STEP_MS);
 		presence = look(server);
 	}
-	return presence == ABSENT ? start(server, error, error_size) : 0;
+	return presence == PRESENT ? 0 : start(server, error, error_size);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
@@ -388,7 +402,7 @@ void private_revive(struct private_server *server)
 		return;
 	fd = connect_to(server);
 	has_ended(server);
-	if (fd != -ECONNREFUSED && fd != -ENOENT) {
+	if ((fd != -ECONNREFUSED && fd != -ENOENT) || spawn_is_alive(server->dir)) {
 		release(&fd);
 		release(&server->start_fd);
 		return;

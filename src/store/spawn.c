@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define LOG_NAME "redis.log"
+#define PID_NAME "redis.pid"
 
 /* Looks `name` up on PATH. */
 static bool find_program(const char *name, char *ret, size_t size)
@@ -30,6 +31,60 @@ static bool find_program(const char *name, char *ret, size_t size)
 		path += len + (path[len] == ':');
 	}
 	return false;
+}
+
+/* When a process was started, in clock ticks since boot: field 22 of /proc/PID/stat; 0: there is no such process. */
+static unsigned long long start_time(pid_t pid)
+{
+	char path[64], line[1024];
+	const char *at;
+	FILE *file;
+	bool has_line;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	has_line = file && fgets(line, sizeof line, file);
+	if (file)
+		fclose(file);
+	/* The name in parentheses may hold anything; field 3 stands behind the last one. A zombie is dead. */
+	at = has_line ? strrchr(line, ')') : NULL;
+	if (!at || at[1] != ' ' || at[2] == 'Z')
+		return 0;
+	at += 2;
+	for (int field = 3; field < 22 && at; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static void note_self(const char *dir)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/" PID_NAME, dir);
+	file = fopen(path, "we");
+	if (!file)
+		return;
+	fprintf(file, "%d %llu\n", getpid(), start_time(getpid()));
+	fclose(file);
+}
+
+bool spawn_is_alive(const char *dir)
+{
+	unsigned long long started = 0;
+	char path[PATH_MAX];
+	bool is_read;
+	FILE *file;
+	int pid = 0;
+
+	snprintf(path, sizeof path, "%s/" PID_NAME, dir);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	is_read = fscanf(file, "%d %llu", &pid, &started) ==
+		  2; /* NOLINT(cert-err34-c): our own numbers */
+	fclose(file);
+	return is_read && started && start_time(pid) == started;
 }
 
 /* Between fork and exec: a session, signals, files and descriptors of its own. */
@@ -55,6 +110,7 @@ static void detach(const char *log)
 
 static void run(const char *program, const char *dir, const char *socket, const char *log)
 {
+	note_self(dir);
 	detach(log);
 	execl(program, program, "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
 	      "--dir", dir, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",

@@ -82,12 +82,12 @@ def test_a_newer_wire_contract_is_an_error(store, doctor):
 def test_a_replica_is_told_and_that_the_master_is_wanted(redis_server, run):
     replica = redis_server()
     replica.client.replicaof("127.0.0.1", "1")
-    done = run("doctor", redis=replica, check=1)
+    done = run("doctor", "--store-wait", "100ms", redis=replica, check=1)
     assert "replica" in done.stdout + done.stderr and "master" in done.stdout + done.stderr
 
 
 def test_a_redis_that_is_away_fails_in_one_line(run, folder):
-    done = run("doctor", redis=f"unix://{folder}/nobody", check=1)
+    done = run("doctor", "--store-wait", "100ms", redis=f"unix://{folder}/nobody", check=1)
     assert done.stdout == "" and done.stderr.count("\n") == 1
 
 

@@ -154,7 +154,7 @@ def test_a_missing_redis_password_is_told(redis_server, run):
 @pytest.mark.core
 def test_a_redis_that_cannot_be_used_is_told_in_one_line(run, folder):
     url = f"unix://{folder}/nobody"
-    the_line(run("pool", "list", redis=url, check=1), url, "--redis")
+    the_line(run("pool", "list", "--store-wait", "100ms", redis=url, check=1), url, "--redis")
 
 
 @pytest.mark.core

@@ -132,6 +132,24 @@ def test_the_targets_refusal_is_not_tried_on_another_member(gateway_to_two):
     assert second.connections == []
 
 
+def test_a_client_of_http_1_0_gets_its_tunnel(gateway_to):
+    gateway, server = gateway_to(wire.tunnels(wire.returns_all))
+    with gateway.connect() as client:
+        assert client.ask(b"CONNECT o.test:443 HTTP/1.0\r\n\r\n", "CONNECT").status == 200
+        client.send(b"ping")
+        assert client.read_exactly(4) == b"ping"
+
+
+@pytest.mark.parametrize("target, seen", [("O.Test:443", "o.test:443"), ("o.test.:443", "o.test:443"),
+                                          ("[2001:DB8:0::1]:443", "[2001:db8::1]:443"), ("o.test:1", "o.test:1")])
+def test_the_upstream_gets_the_canonical_target(gateway_to, target, seen):
+    gateway, server = gateway_to(wire.tunnels(wire.returns_all))
+    with gateway.connect() as client:
+        assert client.tunnel(target).status == 200
+    assert server.connections[0].head.line == f"CONNECT {seen} HTTP/1.1"
+    assert server.connections[0].head.fields["host"] == seen
+
+
 # --- bytes that come early (H20) ------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Plain HTTP requests: bodies and their framing in both directions, kept connections, upgrades, what was cut short."""
 
+import contextlib
 import hashlib
 import threading
 
@@ -255,6 +256,98 @@ def test_interim_responses_do_not_reach_http_1_0(gateway_to):
     with gateway.connect() as client:
         assert client.get().status == 103
         assert client.read_response().body == b"hello"
+
+
+@pytest.mark.core
+def test_an_early_answer_to_a_large_upload_is_not_lost(gateway_to):
+    """A server may answer and close without reading all; its reset must not swallow the answer."""
+
+    def too_large(connection):
+        connection.read_head()
+        connection.send(wire.response(b"too large", "413 Content Too Large", Connection="close"))
+
+    gateway, _ = gateway_to(too_large)
+    with gateway.connect() as client:
+        client.send(wire.request("POST", URL, Content_Length=len(BIG)))
+        sender = threading.Thread(target=send_what_is_taken, args=(client,))
+        sender.start()
+        answer = client.read_response()
+        assert (answer.status, answer.body) == (413, b"too large")
+        client.read_to_end()
+        sender.join(wire.LIMIT_S)
+    assert gateway.request()["status"] == 413
+
+
+def send_what_is_taken(client):
+    with contextlib.suppress(OSError):
+        client.send(BIG)
+
+
+def test_an_answer_may_come_while_the_body_goes_up(gateway_to):
+    def answers_first(connection):
+        head = wire.Head(connection.read_head())
+        connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nready\r\n")
+        body = connection.read_exactly(int(head.fields["content-length"]))
+        connection.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+
+    gateway, _ = gateway_to(answers_first)
+    with gateway.connect() as client:
+        client.send(wire.request("POST", URL, Content_Length=4))
+        client.read_head()
+        assert client.read_exactly(10) == b"5\r\nready\r\n"
+        client.send(b"body")
+        assert client.read_to_end() == b"4\r\nbody\r\n0\r\n\r\n"
+
+
+def test_repeated_fields_stay_apart_and_in_order(gateway_to):
+    cookies = b"Set-Cookie: a=1\r\nX: y\r\nset-cookie: b=2, c\r\nSet-Cookie:\r\n"
+    gateway, server = gateway_to(wire.answers(b"HTTP/1.1 200 OK\r\n" + cookies
+                                              + b"Content-Length: 0\r\n\r\n"))
+    with gateway.connect() as client:
+        answer = client.ask(b"GET http://origin.test/ HTTP/1.1\r\nHost: origin.test\r\n"
+                            b"Cookie: a\r\nX: \xe9\r\ncookie: b\r\n\r\n")
+    kept = [line for line in answer.raw.split(b"\r\n") if line.lower().startswith((b"set-", b"x"))]
+    assert [line.replace(b": ", b":") for line in kept] == (
+        cookies[:-2].replace(b": ", b":").split(b"\r\n"))
+    assert b"\r\nCookie: a\r\nX: \xe9\r\ncookie: b\r\n" in server.connections[0].received
+
+
+def test_an_answer_that_drips_is_not_given_more_time(gateway_to):
+    def drips(connection):
+        connection.read_head()
+        connection.send(b"HTTP/1.1 200 OK\r\nX: ")
+        while True:
+            connection.send(b"y")
+            threading.Event().wait(0.02)
+
+    gateway, _ = gateway_to(drips, words=["--response-timeout", "400ms"])
+    with gateway.connect() as client:
+        client.sock.settimeout(5)
+        assert client.get().status == 504
+    assert gateway.request()["reason"] == "response-timeout"
+
+
+@pytest.mark.core
+def test_another_parser_reads_the_same_requests(node, run, peer):
+    """What leaves for an origin means to nginx what it meant to the gateway: no request more, none less."""
+    origin = peer(peers.Nginx)
+    run("pool", "add", "--eligible", "--allow-private", "direct://")
+    gateway = node()
+    smuggled = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+    raws = [wire.request("GET", f"{origin.url}/who?1"),
+            wire.request("GET", f"{origin.url}/who?2", smuggled),
+            wire.request("GET", f"{origin.url}/who?3", TRANSFER_ENCODING="CHUNKED")
+            + wire.chunked(smuggled, smuggled),
+            wire.request("GET", f"{origin.url}/who?4", Content_Length="00"),
+            wire.request("GET", f"{origin.url}/who?5", Content_Length="0005") + b"GET /",
+            wire.request("GET", f"{origin.url}/who?6", X="a\x80\t b", Connection="Content-Length, X"),
+            wire.request("GET", f"{origin.url}?7", Upgrade="h2c", Connection="Upgrade, HTTP2-Settings",
+                         HTTP2_Settings="AAMAAABkAARAAAAAAAIAAAAA")]
+    with gateway.connect() as client:
+        client.send(b"".join(raws))
+        statuses = [client.read_response().status for _ in raws]
+    assert statuses[:6] == [200] * 6
+    assert [e["uri"] for e in origin.log()] == [f"/who?{i}" for i in range(1, 7)] + ["/?7"]
 
 
 # --- upgrades -------------------------------------------------------------------------------------------------------

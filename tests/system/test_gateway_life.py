@@ -1,6 +1,7 @@
 """Clients that vanish, nodes that stop, many at once: everything returns to where it was."""
 
 import contextlib
+import socket
 import threading
 import time
 
@@ -143,6 +144,58 @@ def test_two_workers_share_the_listener_and_the_pool(node, add, run, upstream):
     lines = gateway.requests(200)
     assert [len(server.connections) for server in servers] == [50] * 4
     assert {line["context"] for line in lines} == {"gateway.1", "gateway.2"}
+
+
+# --- who may come, and what is written down --------------------------------------------------------------------------
+
+
+@pytest.mark.core
+def test_clients_may_come_by_a_unix_socket(node, add, upstream, folder):
+    add(upstream(wire.serves()).url)
+    for _ in range(2):  # the second finds what the first left behind
+        gateway = node("--listen", f"unix:{folder}/gw")
+        with wire.Wire(socket.socket(socket.AF_UNIX)) as client:
+            client.sock.connect(f"{folder}/gw")
+            client.send(GET)
+            assert client.read_response().body == b"hello"
+        assert gateway.request()["client"] == "unix"
+        gateway.stop()
+
+
+def test_only_allowed_networks_may_use_a_listener_beyond_loopback(node, add, upstream):
+    server = upstream(wire.serves())
+    add(server.url)
+    port = peers.free_port()
+    gateway = node("--listen", f"0.0.0.0:{port}", "--allow-client", "127.0.0.9/32")
+    for source, status in (("127.0.0.1", 403), ("127.0.0.9", 200), ("127.0.0.10", 403)):
+        for raw in (GET, CONNECT.replace(b"o.test", b"192.0.2.1")) if status == 403 else (GET,):
+            with wire.Wire(socket.create_connection(("127.0.0.1", port), 10, (source, 0))) as client:
+                client.send(raw)
+                assert client.read_response().status == status
+    assert len(server.connections) == 1
+    assert {line["client"] for line in gateway.requests(5)} == {"127.0.0.1", "127.0.0.9", "127.0.0.10"}
+
+
+@pytest.mark.core
+def test_the_access_log_has_a_line_for_each_request(gateway_to):
+    gateway, server = gateway_to(wire.serves(b"hello"), wire.serves(b"x" * 100_000))
+    with gateway.connect() as client:
+        answers = [client.get(), client.ask(wire.request("POST", "http://Origin.test:8080/x", b"body"))]
+    first, second = gateway.requests(2)
+    assert {k: first[k] for k in ("client", "method", "target", "member", "tries", "status", "reason", "in", "out")} == {
+        "client": "127.0.0.1", "method": "GET", "target": "origin.test:80", "member": server.url, "tries": 1,
+        "status": 200, "reason": "ok", "in": len(GET), "out": len(answers[0].raw) + 5}
+    assert second["in"] == len(wire.request("POST", "http://Origin.test:8080/x", b"body"))
+    assert second["out"] == len(answers[1].raw) + 100_000
+    assert second["target"] == "origin.test:8080" and 0 <= second["ms"] < 60_000
+
+
+def test_the_access_log_can_be_left_out(gateway_to):
+    gateway, server = gateway_to(wire.serves(), words=["--no-access-log"])
+    with gateway.connect() as client:
+        client.get()
+    gateway.stop()
+    assert gateway.log(message="request") == []
 
 
 # --- the end --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Redis killed, hung and emptied of scripts under load: bounded answers, never direct, and counts that add up."""
 
 import collections
+import hashlib
+import hmac
 import json
 import signal
 import statistics
@@ -9,11 +11,13 @@ import time
 
 import pytest
 
+import demonstration
 import look
 import peers
 import wire
-from test_node_up import ORIGIN, UPSTREAMS, demo, nodes_of  # noqa: F401  demo is a fixture
+from demonstration import ORIGIN, UPSTREAMS, nodes_of
 
+demo = demonstration.demo
 THREADS = 6
 # The store's own bounds are 250 ms of waiting and 500 ms of an operation; the machine may be busy.
 ANSWER_S = 3
@@ -57,9 +61,12 @@ class Load:
 
     def wait(self, wanted, count=1, since=0.0, seconds=peers.WAIT_S):
         """When the `count`-th answer of this kind that was begun after `since` had come."""
-        ends = peers.wait_for(lambda: (lambda x: len(x) >= count and x)(
-            [x[0] + x[1] for x in self.since(since) if wanted(x)]), "answers of the wanted kind", seconds)
-        return sorted(ends)[count - 1]
+
+        def ends():
+            found = sorted(x[0] + x[1] for x in self.since(since) if wanted(x))
+            return len(found) >= count and found
+
+        return peers.wait_for(ends, "answers of the wanted kind", seconds)[count - 1]
 
     def judge(self):
         """Every request was answered in time, and whoever was served went through a member."""
@@ -112,7 +119,7 @@ def assert_an_outage(load, begun):
 
 
 @pytest.mark.core
-def test_a_killed_redis_comes_back_with_all_counts_and_service_resumes(demo, run, redis_under_load):  # noqa: F811
+def test_a_killed_redis_comes_back_with_all_counts_and_service_resumes(demo, run, redis_under_load):
     server = redis_under_load
     running = demo(redis=server)
     pids = running.children()
@@ -129,7 +136,7 @@ def test_a_killed_redis_comes_back_with_all_counts_and_service_resumes(demo, run
     assert allocations_ever(run, server) > before and running.children() == pids
 
 
-def test_a_redis_that_is_killed_again_and_again_loses_no_count(demo, run, redis_under_load):  # noqa: F811
+def test_a_redis_that_is_killed_again_and_again_loses_no_count(demo, run, redis_under_load):
     running = demo("--workers", 2, redis=redis_under_load)
     with Load(running) as load:
         for _ in range(4):
@@ -141,7 +148,7 @@ def test_a_redis_that_is_killed_again_and_again_loses_no_count(demo, run, redis_
 
 
 @pytest.mark.core
-def test_a_hung_redis_is_answered_in_bounded_time_and_counts_add_up(demo, run, redis_under_load):  # noqa: F811
+def test_a_hung_redis_is_answered_in_bounded_time_and_counts_add_up(demo, run, redis_under_load):
     server = redis_under_load
     running = demo(redis=server)
     with Load(running) as load:
@@ -159,7 +166,7 @@ def test_a_hung_redis_is_answered_in_bounded_time_and_counts_add_up(demo, run, r
 
 
 @pytest.mark.core
-def test_scripts_flushed_under_load_fail_no_request(demo, run, store):  # noqa: F811
+def test_scripts_flushed_under_load_fail_no_request(demo, run, store):
     """T7."""
     running = demo("--workers", 2)
     with Load(running) as load:
@@ -170,7 +177,7 @@ def test_scripts_flushed_under_load_fail_no_request(demo, run, store):  # noqa: 
     assert assert_counts_add_up(run, store, load) == 0
 
 
-def test_a_redis_that_became_a_replica_is_left_until_it_is_master_again(demo, run, redis_under_load):  # noqa: F811
+def test_a_redis_that_became_a_replica_is_left_until_it_is_master_again(demo, run, redis_under_load):
     """T7: READONLY is not served, and nothing needs a restart."""
     client = redis_under_load.client
     running = demo(redis=redis_under_load)
@@ -182,7 +189,7 @@ def test_a_redis_that_became_a_replica_is_left_until_it_is_master_again(demo, ru
     assert_counts_add_up(run, redis_under_load, load)
 
 
-def test_connections_that_redis_closes_are_made_again(demo, run, store):  # noqa: F811
+def test_connections_that_redis_closes_are_made_again(demo, run, store):
     running = demo()
     with Load(running) as load:
         for _ in range(5):
@@ -191,7 +198,7 @@ def test_connections_that_redis_closes_are_made_again(demo, run, store):  # noqa
     assert_counts_add_up(run, store, load)
 
 
-def test_the_private_server_killed_under_load_comes_back(demo, run, state):  # noqa: F811
+def test_the_private_server_killed_under_load_comes_back(demo, run, state):
     """Nobody but the node itself starts it again."""
     running = demo(redis=None)
     with Load(running) as load:
@@ -201,8 +208,19 @@ def test_the_private_server_killed_under_load_comes_back(demo, run, state):  # n
     assert len(look.processes(f"unixsocket:{state}")) == 1
 
 
+def test_a_redis_that_lost_all_is_supplied_again_from_the_lists(node, store, folder):
+    """T7: a restart without persistence. The pool is founded again with a salt, and filled."""
+    (folder / "list").write_text("http://user:sesame@proxy.example:3128\nhttp://a.example:3128\n")
+    node("--list", folder / "list", role="up")
+    store.client.flushall()
+    peers.wait_for(lambda: store.client.zcard("proxies") == 2, "the pool is filled again", 15)
+    salt = bytes.fromhex(store.client.hget("{proxies}:pool:rules", "salt"))
+    digest = hmac.new(salt, b"user:sesame", hashlib.sha256).hexdigest()[:16]
+    assert store.client.zscore("proxies", f"http://proxy.example:3128#{digest}") is not None
+
+
 @pytest.mark.core
-def test_without_redis_there_is_no_direct_connection_and_the_reason_is_told(demo, redis_under_load):  # noqa: F811
+def test_without_redis_there_is_no_direct_connection_and_the_reason_is_told(demo, redis_under_load):
     running = demo(redis=redis_under_load)
     redis_under_load.kill()
     with running.connect() as client:

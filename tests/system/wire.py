@@ -25,9 +25,16 @@ class Wire:
     def __init__(self, sock):
         self.sock = sock
         self.sock.settimeout(LIMIT_S)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.ahead = b""
         self.received = bytearray()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def send(self, *pieces):
         for piece in pieces:
@@ -97,14 +104,13 @@ class Wire:
     # --- HTTP ---
 
     def read_chunked(self):
-        body = b""
+        body = bytearray()
         while True:
-            line = self.read_until(b"\r\n")[:-2]
-            size = int(line, 16)
+            size = int(self.read_until(b"\r\n")[:-2], 16)
             body += self.read_exactly(size)
             assert self.read_exactly(2) == b"\r\n"
             if size == 0:
-                return body
+                return bytes(body)
 
     def read_response(self, method="GET"):
         head = Head(self.read_head())
@@ -167,12 +173,6 @@ class Client(Wire):
         sock.settimeout(LIMIT_S)
         sock.connect(address)
         super().__init__(sock)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
     def get(self, url="http://origin.test/", **fields):
         """A GET and its response."""
