@@ -55,7 +55,7 @@ def measure_size(server, size, quick):
     fill_pool(server.client, KEY, [0] * size)
     found = ways(server, 4 if quick else 1)
     rates, costs = {name: [] for name, _, _ in found}, {name: [] for name, _, _ in found}
-    for round_number in range(3 if quick else 5):
+    for round_number in range(3):
         for name, allocations, run in found if round_number % 2 == 0 else reversed(found):
             note(f"allocate: {size:,} members, round {round_number + 1}, {name}")
             before, recorded = redis_cpu_us(server.client), recorded_sum(server, size)
@@ -80,9 +80,10 @@ def check_count(after, before, allocations, name):
 
 def measure(quick):
     print("## Allocations per second through one Redis\n")
-    print(f"The five lines and `lua/allocate.lua` under `redis-benchmark -c 16`; `fairlead pool allocate --count N --id` "
-          f"in {PROCESSES} processes, which asks for up to {BATCH} in a call. Redis on one core, without persistence, all "
-          f"clients on {'the other' if SERVER_CORE != LOAD_CORE else 'the same'} one, TCP on loopback.\n")
+    where = "the other" if SERVER_CORE != LOAD_CORE else "the same"
+    print("The five lines and `lua/allocate.lua` (n = 256, `-P 1`) under `redis-benchmark -c 16`; `fairlead pool "
+          f"allocate --count N --id` in {PROCESSES} processes, which asks for up to {BATCH} in a call. Redis on one "
+          f"core, without persistence, all clients on {where} one, TCP on loopback.\n")
     rates, costs = [], []
     with temporary_folder() as folder, redis_server(folder, SERVER_CORE) as server:
         for size in SIZES[:-1] if quick else SIZES:

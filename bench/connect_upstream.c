@@ -1,4 +1,4 @@
-/* connect_upstream.c - the cheapest peer that a proxy can have, so that the proxy alone is measured.
+/* connect_upstream.c - the cheapest peer that a proxy can have: only the proxy is measured.
  *
  * usage: connect_upstream ADDRESS...
  *

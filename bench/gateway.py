@@ -12,6 +12,7 @@ POOL = "bench"
 UPSTREAMS = 3
 PAYLOAD_BYTES = 100
 PARALLEL = 32
+CONNECT_PARALLEL = (8, 32, 128)
 IDLE_TUNNELS = 2_000
 CONNECT_TARGET = "origin.example:443"
 
@@ -79,25 +80,30 @@ def ratio(results, others):
     return median([one["cpu_us"] / other["cpu_us"] for one, other in zip(results, others)])
 
 
-def connect_table(servers, load, quick, redis_client):
-    total, rounds = (4_000, 5) if quick else (8_000, 9)
-
+def connect_rows(servers, load, parallel, total, rounds, redis_client):
     def load_of(server, count):
-        return load.run(server.address, count or total, PARALLEL, CONNECT_TARGET)
+        return load.run(server.address, count or total, parallel, CONNECT_TARGET)
 
     found = alternate(servers, rounds, load_of, redis_client)
-    print(f"### CONNECT\n\nCPU microseconds of the process for one tunnel: set up, {PAYLOAD_BYTES} bytes each way, torn "
-          f"down. {PARALLEL} at once, {total:,} in each of {rounds} rounds, {UPSTREAMS} upstreams. HAProxy: `mode tcp`, "
-          "`balance leastconn`, one thread, no log. Latency and rate are those of the whole chain, whose other parts "
-          "share one core.\n")
-    rows = []
     for name, results in found.items():
         costs = [result["cpu_us"] for result in results]
-        rows.append([name, f"{median(costs):.1f}", f"{min(costs):.1f}", f"{max(costs):.1f}",
-                     f"{ratio(results, found['HAProxy']):.2f}" if "HAProxy" in found else "-",
-                     f"{column(results, 'per_second'):,.0f}", f"{column(results, 'p50_us'):,.0f}",
-                     f"{column(results, 'p99_us'):,.0f}", f"{column(results, 'redis_us'):.1f}"])
-    table(["proxy", "CPU us, median", "min", "max", "/ HAProxy", "tunnels/s", "p50 us", "p99 us", "Redis CPU us"], rows)
+        yield [name, parallel, f"{median(costs):.1f}", f"{min(costs):.1f}", f"{max(costs):.1f}",
+               f"{ratio(results, found['HAProxy']):.2f}" if "HAProxy" in found else "-",
+               f"{column(results, 'per_second'):,.0f}", f"{column(results, 'p50_us'):,.0f}",
+               f"{column(results, 'p99_us'):,.0f}", f"{column(results, 'redis_us'):.1f}"]
+
+
+def connect_table(servers, load, quick, redis_client):
+    total, rounds = (3_000, 5) if quick else (8_000, 7)
+    rows = [row for parallel in CONNECT_PARALLEL
+            for row in connect_rows(servers, load, parallel, total, rounds, redis_client)]
+    print("### CONNECT\n")
+    print(f"CPU microseconds of the process for one tunnel: set up, {PAYLOAD_BYTES} bytes each way, torn "
+          f"down. {total:,} tunnels in each of {rounds} rounds, {UPSTREAMS} upstreams; / HAProxy: median of the ratios "
+          "within each round. HAProxy: `mode tcp`, `balance leastconn`, one thread, no log. Latency and rate are those "
+          "of the whole chain, whose other parts share one core.\n")
+    table(["proxy", "at once", "CPU us, median", "min", "max", "/ HAProxy", "tunnels/s", "p50 us", "p99 us",
+           "Redis CPU us"], rows)
 
 
 def latency_table(servers, upstream_address, load, quick):
@@ -112,19 +118,22 @@ def latency_table(servers, upstream_address, load, quick):
             note(f"gateway: latency, round {round_number + 1}, {name}")
             found[name].append(load.run(addresses[name], total, 1, CONNECT_TARGET))
     note("")
-    print("### Latency at low load\n\nMicroseconds from the client's connect() to the last echoed byte, one tunnel at a time; "
-          "added: over the upstream alone. Everything on one core here, since waking another one costs more than all else "
-          "and differs between machines.\n")
+    print("### Latency at low load\n")
+    print("Microseconds from the client's connect() to the last echoed byte, one tunnel at a time; "
+          "added: over the upstream alone. Everything on one core here, since waking another one costs more than all "
+          "else and differs between machines.\n")
     alone = {key: column(found["upstream alone"], key) for key in ("p50_us", "p99_us")}
     rows = []
     for name, results in found.items():
         p50, p99 = column(results, "p50_us"), column(results, "p99_us")
-        rows.append([name, f"{p50:,.0f}", f"{p99:,.0f}", f"{p50 - alone['p50_us']:,.0f}", f"{p99 - alone['p99_us']:,.0f}"])
+        rows.append([name, f"{p50:,.0f}", f"{p99:,.0f}", f"{p50 - alone['p50_us']:,.0f}",
+                     f"{p99 - alone['p99_us']:,.0f}"])
     table(["through", "p50", "p99", "p50 added", "p99 added"], rows)
 
 
 def memory_table(starters, load):
-    print(f"### Memory of an idle tunnel\n\nGrowth of anonymous resident memory by {IDLE_TUNNELS:,} idle tunnels that have "
+    print("### Memory of an idle tunnel\n")
+    print(f"Growth of anonymous resident memory by {IDLE_TUNNELS:,} idle tunnels that have "
           "carried bytes.\n")
     rows = []
     for name, start in starters.items():
@@ -146,15 +155,17 @@ def plain_table(servers, origin, load, quick, redis_client):
         return load.run(server.address, count or total, PARALLEL, origin, "-g")
 
     found = alternate(servers, rounds, load_of, redis_client)
-    print(f"### Plain HTTP\n\nCPU microseconds of the process for one GET with a response of 100 bytes, a new connection on "
-          f"either side. {PARALLEL} at once, {total:,} in each of {rounds} rounds; squid without cache and log, tinyproxy "
-          "without log, both straight to the origin, the gateway through the pool's upstreams, which answer the same.\n")
+    print("### Plain HTTP\n")
+    print(f"CPU microseconds of the process for one GET with a response of 100 bytes, a new connection on "
+          f"either side. {PARALLEL} at once, {total:,} in each of {rounds} rounds; squid without cache and log, "
+          "tinyproxy without log, both straight to the origin, the gateway through the pool's upstreams, "
+          "which answer the same.\n")
     own = found["fairlead"]
     rows = []
     for name, results in found.items():
         costs = [result["cpu_us"] for result in results]
-        rows.append([name, f"{median(costs):.1f}", f"{min(costs):.1f}", f"{max(costs):.1f}", f"{ratio(own, results):.2f}",
-                     f"{column(results, 'per_second'):,.0f}"])
+        rows.append([name, f"{median(costs):.1f}", f"{min(costs):.1f}", f"{max(costs):.1f}",
+                     f"{ratio(own, results):.2f}", f"{column(results, 'per_second'):,.0f}"])
     table(["proxy", "CPU us, median", "min", "max", "fairlead / it", "requests/s"], rows)
 
 

@@ -57,11 +57,11 @@ def version_of(program, *arguments):
 def describe_machine():
     model = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
     versions = [("fairlead", version_of(FAIRLEAD, "version")), ("Redis", version_of("redis-server", "--version"))]
-    for name, program, option in (("HAProxy", "haproxy", "-v"), ("squid", "squid", "-v"), ("tinyproxy", "tinyproxy", "-v")):
-        versions.append((name, version_of(program, option) if find(program) else "not installed"))
+    for name in ("HAProxy", "squid", "tinyproxy"):
+        versions.append((name, version_of(name.lower(), "-v") if find(name.lower()) else "not installed"))
     return "\n".join([
-        f"Machine: {len(CORES)} cores, {model[1].strip() if model else os.uname().machine}; Linux {os.uname().release}. "
-        f"Load at the start: {os.getloadavg()[0]:.1f}.",
+        f"Machine: {len(CORES)} cores, {model[1].strip() if model else os.uname().machine}; "
+        f"Linux {os.uname().release}. Load at the start: {os.getloadavg()[0]:.1f}.",
         "Versions: " + ", ".join(f"{name} {version}" for name, version in versions) + "."])
 
 

@@ -33,8 +33,8 @@ def call_us(client, sha):
 
 def measure(quick):
     print(f"## The worst case of one call: {BATCH} allocations on {SIZE:,} members\n")
-    print(f"Time of the call on the server (INFO commandstats) in microseconds, {RUNS} calls, each on a fresh copy of the "
-          f"pool; the budget is {BUDGET_US:,}.\n")
+    print(f"Time of the call on the server (INFO commandstats) in microseconds, {RUNS} calls, each on a fresh copy of "
+          f"the pool; the budget is {BUDGET_US:,}.\n")
     rows = []
     with temporary_folder() as folder, redis_server(folder, SERVER_CORE) as server:
         sha = server.client.script_load((ROOT / "lua" / "allocate.lua").read_text())

@@ -42,7 +42,7 @@ static inline size_t buffer_room(const struct buffer *b)
 char *buffer_reserve(struct buffer *b, size_t len);
 void buffer_commit(struct buffer *b, size_t len);
 
-/* Appends. 0, -EMSGSIZE (over the cap, nothing appended) or -ENOMEM. */
+/* Appends. 0, -EMSGSIZE (over the cap, nothing appended) or -ENOMEM. buffer_printf() needs room for a NUL as well. */
 MUST_USE int buffer_add(struct buffer *b, const void *bytes, size_t len);
 MUST_USE int buffer_add_text(struct buffer *b, const char *text);
 MUST_USE int buffer_printf(struct buffer *b, const char *format, ...)

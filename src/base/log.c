@@ -60,20 +60,49 @@ bool log_enabled(enum log_level level)
 	return level <= settings.level;
 }
 
-/* Writes `text` between quotes, escaped as in JSON (RFC 8259 section 7). Bytes outside ASCII pass. */
+/* The length of the UTF-8 sequence (RFC 3629) at the front of a text; 0: it is none. */
+static size_t utf8_len(const char *text)
+{
+	static const struct {
+		unsigned char first, last, low, high; /* of the lead byte; of the byte behind it */
+		size_t len;
+	} table[] = {
+	    {0x00, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+	    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+	    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
+	const unsigned char *at = (const unsigned char *)text;
+
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		if (*at < table[i].first || *at > table[i].last)
+			continue;
+		if (table[i].len > 1 && (at[1] < table[i].low || at[1] > table[i].high))
+			return 0;
+		for (size_t k = 2; k < table[i].len; k++)
+			if ((at[k] & 0xc0) != 0x80)
+				return 0;
+		return table[i].len;
+	}
+	return 0;
+}
+
+/* Writes `text` between quotes, escaped as in JSON (RFC 8259 section 7); a byte that is no UTF-8 as U+FFFD. */
 static int add_quoted(struct buffer *line, const char *text)
 {
 	int r = buffer_add(line, "\"", 1);
 
-	for (; *text && !r; text++) {
+	for (size_t len = 0; *text && !r; text += len ? len : 1) {
 		unsigned char c = (unsigned char)*text;
 
-		if (c == '"' || c == '\\')
+		len = utf8_len(text);
+		if (!len)
+			r = buffer_add_text(line, "\\ufffd");
+		else if (c == '"' || c == '\\')
 			r = buffer_printf(line, "\\%c", c);
 		else if (c < 0x20 || c == 0x7f)
 			r = buffer_printf(line, "\\u%04x", c);
 		else
-			r = buffer_add(line, text, 1);
+			r = buffer_add(line, text, len);
 	}
 	return r ? r : buffer_add(line, "\"", 1);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -48,6 +49,7 @@ int net_place_parse(struct net_place *ret, const char *text)
 	const char *host = text;
 	size_t host_len;
 	struct address address;
+	bool is_bracketed;
 	uint16_t port;
 
 	if (!strncmp(text, "unix:", 5))
@@ -55,11 +57,11 @@ int net_place_parse(struct net_place *ret, const char *text)
 	if (!colon || parse_port(colon + 1, &port))
 		return -EINVAL;
 	host_len = (size_t)(colon - text);
-	if (host_len >= 2 && host[0] == '[' && host[host_len - 1] == ']') {
-		host++;
-		host_len -= 2;
-	}
-	if (address_parse(&address, host, host_len))
+	is_bracketed = host_len >= 2 && host[0] == '[' && host[host_len - 1] == ']';
+	if (address_parse(&address, host + is_bracketed, host_len - 2 * (size_t)is_bracketed))
+		return -EINVAL;
+	/* "::1:8888" would be an address as well as a place. */
+	if (is_bracketed != (address.family == AF_INET6))
 		return -EINVAL;
 	ret->len = address_to_sockaddr(&address, port, &ret->sa);
 	return 0;
@@ -112,15 +114,19 @@ static void set_option(int fd, int level, int option)
 	setsockopt(fd, level, option, &on, sizeof on);
 }
 
-/* Removes the socket file of a process that is gone; a living one keeps it. */
-static void remove_stale_socket(const struct net_place *place)
+void net_remove_stale(const struct net_place *place)
 {
-	int fd = new_socket(AF_UNIX);
+	const char *path = ((const struct sockaddr_un *)&place->sa)->sun_path;
+	struct stat st;
+	int fd;
 
+	if (place->sa.ss_family != AF_UNIX || lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return;
+	fd = new_socket(AF_UNIX);
 	if (fd < 0)
 		return;
 	if (connect(fd, (const struct sockaddr *)&place->sa, place->len) && errno == ECONNREFUSED)
-		unlink(((const struct sockaddr_un *)&place->sa)->sun_path);
+		unlink(path);
 	close(fd);
 }
 
@@ -132,7 +138,7 @@ int net_listen(const struct net_place *place)
 	if (fd < 0)
 		return fd;
 	if (place->sa.ss_family == AF_UNIX)
-		remove_stale_socket(place);
+		net_remove_stale(place);
 	else
 		set_option(fd, SOL_SOCKET, SO_REUSEADDR);
 	if (place->sa.ss_family == AF_INET6)
@@ -152,7 +158,7 @@ static int bind_source(int fd, const struct address *source)
 
 	/* The port is chosen at connect(2), so that one source address serves more than 28,000 targets at once. */
 	set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
-	return bind(fd, (struct sockaddr *)&sa, len) ? -errno : 0;
+	return bind(fd, (struct sockaddr *)&sa, len) ? -EAFNOSUPPORT : 0;
 }
 
 int net_connect(const struct sockaddr *sa, socklen_t len, const struct address *source)

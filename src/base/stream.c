@@ -65,17 +65,10 @@ void stream_open(struct stream *stream, struct loop *loop, int fd, stream_cb *cb
 	assign(stream, loop);
 }
 
-void stream_move(struct stream *to, struct stream *from, struct loop *loop, stream_cb *cb,
-		 void *arg)
+void stream_hand_over(struct stream *stream, stream_cb *cb, void *arg)
 {
-	int wanted = from->wanted;
-
-	stream_want(from, 0);
-	*to = (struct stream){.kind = from->kind, .cb = cb, .arg = arg, .fd = from->fd};
-	assign(to, loop);
-	from->kind = NULL;
-	from->fd = -1;
-	stream_want(to, wanted);
+	stream->cb = cb;
+	stream->arg = arg;
 }
 
 static void switch_event(struct event *event, bool on)

@@ -38,10 +38,8 @@ struct stream {
 /* Takes over `fd`, connected or connecting, non-blocking. */
 void stream_open(struct stream *stream, struct loop *loop, int fd, stream_cb *cb, void *arg);
 
-/* Hands the open `from` over to `to`, with another callback; `from` is closed afterwards without closing the descriptor.
- * What was wanted is wanted still. */
-void stream_move(struct stream *to, struct stream *from, struct loop *loop, stream_cb *cb,
-		 void *arg);
+/* Another owner's callback from now on; what is wanted stays. */
+void stream_hand_over(struct stream *stream, stream_cb *cb, void *arg);
 
 static inline bool stream_is_open(const struct stream *stream)
 {

@@ -1,9 +1,11 @@
 /* main.c - from argv to a command's exit status. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
@@ -121,6 +123,16 @@ static int finish_output(const struct cli *cli, int status)
 	return EXIT_FAILED;
 }
 
+/* A standard descriptor that is closed would become that of the next file or socket, and a message would go into it. */
+static void occupy_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", fd == STDERR_FILENO
+					      ? O_RDWR
+					      : O_RDONLY); /* the lowest number: this one */
+}
+
 int main(int argc, char **argv)
 {
 	struct cli cli = {0};
@@ -129,6 +141,7 @@ int main(int argc, char **argv)
 	unsigned hidden = 0;
 	int r;
 
+	occupy_standard_descriptors();
 	signal(SIGPIPE, SIG_IGN);
 	r = conf_init(&cli.conf);
 	if (!r)

@@ -51,13 +51,15 @@ static void release(struct dial *dial)
 	alarm_fini(&dial->alarm);
 	resolve_cancel(dial->resolve);
 	dial->resolve = NULL;
-	stream_close(&dial->stream);
+	if (!dial->is_taken)
+		stream_close(dial->request.stream);
 	dial->grave.free_object = free_dial;
 	loop_bury(dial->loop, &dial->grave);
 }
 
 static void finish(struct dial *dial, int result)
 {
+	dial->state = DIAL_ENDED;
 	dial->cb(result, dial, dial->arg);
 	release(dial);
 }
@@ -68,10 +70,10 @@ void dial_cancel(struct dial *dial)
 		release(dial);
 }
 
-void dial_take(struct dial *dial, struct stream *to, stream_cb *cb, void *arg,
-	       const char **ret_early, size_t *ret_len)
+void dial_take(struct dial *dial, stream_cb *cb, void *arg, const char **ret_early, size_t *ret_len)
 {
-	stream_move(to, &dial->stream, dial->loop, cb, arg);
+	stream_hand_over(dial->request.stream, cb, arg);
+	dial->is_taken = true;
 	*ret_early = buffer_at(&dial->in);
 	*ret_len = buffer_len(&dial->in);
 }
@@ -83,23 +85,24 @@ static void flush(struct dial *dial)
 	ssize_t n;
 
 	while (buffer_len(&dial->out)) {
-		n = stream_write(&dial->stream, buffer_at(&dial->out), buffer_len(&dial->out));
+		n = stream_write(dial->request.stream, buffer_at(&dial->out),
+				 buffer_len(&dial->out));
 		if (n == -EAGAIN)
 			break;
-		if (n < 0) {
-			finish(dial, REASON_PROXY_RESET);
-			return;
-		}
-		buffer_consume(&dial->out, (size_t)n);
+		if (n < 0) /* its last words may still be there to be read */
+			buffer_fini(&dial->out);
+		else
+			buffer_consume(&dial->out, (size_t)n);
 	}
-	stream_want(&dial->stream, STREAM_READ | (buffer_len(&dial->out) ? STREAM_WRITE : 0));
+	stream_want(dial->request.stream,
+		    STREAM_READ | (buffer_len(&dial->out) ? STREAM_WRITE : 0));
 }
 
 static void on_readable(struct dial *dial)
 {
 	size_t room = buffer_room(&dial->in) < READ_SIZE ? buffer_room(&dial->in) : READ_SIZE;
 	char *at = buffer_reserve(&dial->in, room);
-	ssize_t n = at ? stream_read(&dial->stream, at, room) : -ENOMEM;
+	ssize_t n = at ? stream_read(dial->request.stream, at, room) : -ENOMEM;
 	int r;
 
 	if (n == -EAGAIN)
@@ -108,7 +111,6 @@ static void on_readable(struct dial *dial)
 		finish(dial, n == -ENOMEM ? REASON_INTERNAL : REASON_PROXY_RESET);
 		return;
 	}
-	dial->has_heard = true;
 	buffer_commit(&dial->in, (size_t)n);
 	r = kind_of(dial)->take(dial);
 	if (r != -EAGAIN)
@@ -150,6 +152,8 @@ static int connect_reason(const struct dial *dial, int error)
 		return REASON_NO_DESCRIPTORS;
 	case EADDRNOTAVAIL:
 		return REASON_NO_SOURCE_PORT;
+	case EAFNOSUPPORT: /* an IPv6 target from an IPv4 address, or one that this host does not have */
+		return REASON_PROXY_CANNOT;
 	default:
 		return direct ? REASON_TARGET_UNREACHABLE : REASON_PROXY_UNREACHABLE;
 	}
@@ -167,11 +171,9 @@ static bool is_admitted(const struct dial *dial, const struct address *address)
 {
 	const struct dial_request *request = &dial->request;
 
-	/* A proxy may be where lists may say that it is; a target stands in the public part of the Internet. */
-	if (kind_of(dial)->is_direct ? !address_is_special(address) : !address_is_bogon(address))
-		return true;
-	return request->is_admitted &&
-	       request->is_admitted(address, port_of(dial), kind_of(dial)->is_direct, request->arg);
+	if (!request->is_admitted)
+		return !address_is_special(address);
+	return request->is_admitted(address, port_of(dial), kind_of(dial)->is_direct, request->arg);
 }
 
 /* The local address of a direct member; false: any. */
@@ -197,8 +199,8 @@ static int connect_next(struct dial *dial)
 	fd = net_connect((struct sockaddr *)&sa, len, source_of(dial, &source) ? &source : NULL);
 	if (fd < 0)
 		return connect_reason(dial, fd);
-	stream_open(&dial->stream, dial->loop, fd, on_ready, dial);
-	stream_want(&dial->stream, STREAM_WRITE);
+	stream_open(dial->request.stream, dial->loop, fd, on_ready, dial);
+	stream_want(dial->request.stream, STREAM_WRITE);
 	return 0;
 }
 

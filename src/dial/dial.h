@@ -15,13 +15,14 @@
 struct dial;
 
 struct dial_request {
+	struct stream *stream; /* to be opened, not open now; the caller's after dial_take() */
 	const struct endpoint *proxy; /* outlives the dial */
 	const char *host; /* the target, canonical, IPv6 without brackets; outlives the dial */
 	uint16_t port;
 	bool
 	    is_plain; /* a plain HTTP request follows: a proxy that forwards those is only connected to */
 	int64_t connect_ms, total_ms;
-	/* May this special-purpose address be connected to, as a proxy or (direct) as a target? NULL: none may. */
+	/* May this address be connected to, as a proxy or (direct) as a target? NULL: all but special-purpose ones. */
 	bool (*is_admitted)(const struct address *address, uint16_t port, bool is_target,
 			    void *arg);
 	void *arg;
@@ -42,10 +43,10 @@ MUST_USE int dial_start(struct dial **ret, struct loop *loop, const struct dial_
 /* `cb` will not run; closes what is open. Accepts NULL. */
 void dial_cancel(struct dial *dial);
 
-/* Inside the callback: moves the stream out, and tells which bytes the proxy sent behind its reply (valid until the
- * callback returns). */
-void dial_take(struct dial *dial, struct stream *to, stream_cb *cb, void *arg,
-	       const char **ret_early, size_t *ret_len);
+/* Inside the callback: the open stream is the caller's from now on, with another callback; tells which bytes the proxy sent
+ * behind its reply (valid until the callback returns). Without it the stream is closed. */
+void dial_take(struct dial *dial, stream_cb *cb, void *arg, const char **ret_early,
+	       size_t *ret_len);
 
 /* True when what was dialled forwards plain HTTP requests itself (absolute form, Proxy-Authorization). */
 bool dial_forwards(const struct endpoint *proxy);

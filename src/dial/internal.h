@@ -17,7 +17,6 @@ struct dial {
 	dial_cb *cb;
 	void *arg;
 	enum dial_state state;
-	struct stream stream;
 	struct alarm alarm;
 	int64_t deadline_ms;
 	struct resolve *resolve;
@@ -27,7 +26,7 @@ struct dial {
 	struct buffer out, in;
 	struct http_scan scan;
 	int received_status;
-	bool has_heard; /* the proxy has sent a byte */
+	bool is_taken; /* the stream is the caller's business now */
 };
 
 /* A kind of upstream. `begin` fills dial->out. `take` looks at dial->in: 0 the tunnel stands and what is left in dial->in

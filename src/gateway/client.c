@@ -128,13 +128,14 @@ static void look_for_head(struct client *client)
 static void head_ready(struct client *client)
 {
 	client_read(client);
-	if (client->end.has_ended) {
+	client->has_unseen = false;
+	look_for_head(client);
+	/* A client that has ended its side may have sent whole requests before. */
+	if (client->state == CLIENT_HEAD && client->end.has_ended) {
 		if (buffer_len(&client->in))
 			metric_add(METRIC_REQUESTS, REASON_CLIENT_GONE, 1);
 		client_end(client);
-		return;
 	}
-	look_for_head(client);
 }
 
 static void await_head(struct client *client)

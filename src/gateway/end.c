@@ -56,6 +56,11 @@ int end_write(struct end *end, const void *bytes, size_t len)
 	return buffer_add(&end->out, at, len);
 }
 
+int end_queue(struct end *end, const void *bytes, size_t len)
+{
+	return buffer_add(&end->out, bytes, len);
+}
+
 static void shut(struct end *end)
 {
 	if (!end->is_shut && !end->is_broken)

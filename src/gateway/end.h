@@ -34,6 +34,9 @@ ssize_t end_read(struct end *end, char **ret_bytes);
 /* Writes now what can be written and keeps the rest. 0, or -errno: broken, or over the cap. */
 MUST_USE int end_write(struct end *end, const void *bytes, size_t len);
 
+/* Queues; the next end_write() or end_flush() brings it out together with what follows. 0 or -errno: over the cap. */
+MUST_USE int end_queue(struct end *end, const void *bytes, size_t len);
+
 /* Writes what waits, then half-closes if that was asked for. 0 or -errno. */
 MUST_USE int end_flush(struct end *end);
 

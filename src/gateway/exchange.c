@@ -153,8 +153,7 @@ static void on_dialled(int result, struct dial *dial, void *arg)
 		exchange_retry(x, result);
 		return;
 	}
-	end_init(&x->upstream);
-	dial_take(dial, &x->upstream.stream, on_upstream_ready, x, &early, &len);
+	dial_take(dial, on_upstream_ready, x, &early, &len);
 	exchange_enter(x, EXCHANGE_RELAY);
 	if (x->forward)
 		forward_begin(x);
@@ -166,6 +165,7 @@ static void dial_member(struct exchange *x, const struct endpoint *proxy)
 {
 	const struct gateway_config *config = &x->gateway->config;
 	struct dial_request request = {
+	    .stream = &x->upstream.stream,
 	    .proxy = proxy,
 	    .host = x->host,
 	    .port = x->port,
@@ -177,6 +177,7 @@ static void dial_member(struct exchange *x, const struct endpoint *proxy)
 	};
 
 	exchange_enter(x, EXCHANGE_DIAL);
+	end_init(&x->upstream);
 	x->tries++;
 	if (dial_start(&x->dial, x->gateway->loop, &request, on_dialled, x))
 		exchange_end(x, REASON_INTERNAL);
@@ -194,11 +195,7 @@ static void on_allocated(int result, struct member *member, struct allocation *a
 	struct exchange *x = of_allocation(allocation);
 
 	x->member = member;
-	if (result == REASON_STORE_UNKNOWN && x->avoid_count && !x->has_asked_again) {
-		/* As pool_allocate() does by itself: the lost answer is counted, a new one is asked for. */
-		x->has_asked_again = true;
-		allocate(x);
-	} else if (result == REASON_POOL_EMPTY && x->last_reason) {
+	if (result == REASON_POOL_EMPTY && x->last_reason) {
 		/* All that there is was tried: the last failure says more than the empty pool. */
 		exchange_end(x, x->last_reason);
 	} else if (result == REASON_MEMBER_UNREADABLE) {
@@ -282,8 +279,11 @@ static int take_request(struct exchange *x, const struct http_request *request, 
 	x->is_connect = request->form == HTTP_AUTHORITY_FORM;
 	/* HTTP/1.0 would have to be told that its connection stays. */
 	x->keep_alive = request->keep_alive && request->minor == 1 && !x->is_connect;
-	if (request->form == HTTP_ASTERISK_FORM)
+	if (request->form == HTTP_ASTERISK_FORM) {
+		/* A body that nobody reads must not become the next request. */
+		x->keep_alive = x->keep_alive && request->framing == HTTP_NO_BODY;
 		return 0;
+	}
 	if (request->form == HTTP_ORIGIN_FORM ||
 	    http_canonical_host(request->host, host, sizeof host))
 		return REASON_REQUEST_SYNTAX;

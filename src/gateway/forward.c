@@ -9,7 +9,8 @@
 #include "gateway/head.h"
 #include "gateway/internal.h"
 
-#define RESPONSE_IN_CAP (HTTP_HEAD_MAX + 16384)
+/* A head that lacks its last byte, and one read. */
+#define RESPONSE_IN_CAP (HTTP_HEAD_MAX + END_READ_SIZE)
 
 struct forward {
 	size_t head_len; /* of the request, at the front of client->in */
@@ -18,11 +19,12 @@ struct forward {
 	bool is_head;
 	bool wants_upgrade;
 	struct body request, first_request, response;
-	size_t cursor;      /* bytes of client->in that have been given to the upstream */
-	bool is_replayable; /* client->in still holds the request from its first byte */
-	bool has_left;      /* a byte was written upstream behind the handshake */
-	bool has_head;      /* the response's head was dealt with */
-	struct buffer in;   /* of the upstream, until the response's head is whole */
+	size_t cursor;       /* bytes of client->in that have been given to the upstream */
+	bool is_replayable;  /* client->in still holds the request from its first byte */
+	bool has_left;       /* a byte was written upstream behind the handshake */
+	bool has_head;       /* the response's head was dealt with */
+	int64_t head_due_ms; /* of the response; 0: the request is not out yet */
+	struct buffer in;    /* of the upstream, until the response's head is whole */
 	struct http_scan scan;
 };
 
@@ -75,6 +77,7 @@ void forward_rewind(struct exchange *x)
 	f->request = f->first_request;
 	f->cursor = f->head_len;
 	f->has_left = f->has_head = false;
+	f->head_due_ms = 0;
 	f->scan = (struct http_scan){0};
 	buffer_fini(&f->in);
 }
@@ -121,7 +124,8 @@ static int send_body(struct exchange *x)
 	f->cursor += used;
 	if (r == -EPROTO)
 		return REASON_REQUEST_SYNTAX;
-	if (f->is_replayable && f->cursor - f->head_len > x->gateway->config.retry_body_bytes)
+	/* Kept for another member as long as it is small, and leaves room for what is still to come. */
+	if (f->cursor - f->head_len > x->gateway->config.retry_body_bytes || !buffer_room(in))
 		f->is_replayable = false;
 	if (!f->is_replayable) {
 		buffer_consume(in, f->cursor);
@@ -195,7 +199,7 @@ static void give_head(struct exchange *x, const struct http_response *response)
 	buffer_init(&head, 2 * HTTP_HEAD_MAX);
 	r = head_write_response(&head, response, f->response.to, x->keep_alive);
 	if (!r)
-		r = end_write(&x->client->end, buffer_at(&head), buffer_len(&head));
+		r = end_queue(&x->client->end, buffer_at(&head), buffer_len(&head));
 	buffer_fini(&head);
 	x->has_answer = true;
 	if (r)
@@ -228,6 +232,7 @@ static void switch_protocols(struct exchange *x, const struct http_response *res
 	struct forward *f = x->forward;
 	struct buffer early = f->in;
 
+	record_try(REASON_OK);
 	give_head(x, response);
 	x->status = 101;
 	x->keep_alive = false;
@@ -346,6 +351,8 @@ static void upstream_readable(struct exchange *x)
 	do
 		found = take_head(x);
 	while (found == HEAD_INTERIM);
+	if (found == HEAD_PARTIAL)
+		settle(x); /* an interim response may be waiting to be written */
 	if (found != HEAD_FINAL)
 		return;
 	if (buffer_len(&f->in))
@@ -357,6 +364,21 @@ static void upstream_readable(struct exchange *x)
 }
 
 /* --- both --------------------------------------------------------------------------------------------------------- */
+
+/* While bytes of a request or a response come, only silence ends the exchange; between the two there is one deadline, which a
+ * head that drips does not move. */
+static int64_t deadline(struct exchange *x)
+{
+	const struct gateway_config *config = &x->gateway->config;
+	struct forward *f = x->forward;
+	int64_t now = clock_ms();
+
+	if (f->has_head || !f->request.is_done)
+		return now + config->idle_ms;
+	if (!f->head_due_ms)
+		f->head_due_ms = now + config->response_ms;
+	return f->head_due_ms;
+}
 
 static void watch(struct exchange *x)
 {
@@ -376,20 +398,30 @@ static void watch(struct exchange *x)
 		from_upstream |= STREAM_WRITE;
 	stream_want(&client->end.stream, from_client);
 	stream_want(&x->upstream.stream, from_upstream);
-	alarm_set(&client->alarm, clock_ms() + (f->has_head ? x->gateway->config.idle_ms
-							    : x->gateway->config.response_ms));
+	alarm_set(&client->alarm, deadline(x));
+}
+
+/* The client ended its side before its request was whole. */
+static bool is_request_cut(const struct exchange *x)
+{
+	const struct client *client = x->client;
+
+	return client->end.has_ended && !x->forward->request.is_done &&
+	       buffer_len(&client->in) <= x->forward->cursor;
 }
 
 /* Ends the exchange when its response is out; else says what is waited for. */
 static void settle(struct exchange *x)
 {
 	struct forward *f = x->forward;
-	struct client *client = x->client;
+	struct end *client = &x->client->end;
 
-	if (client->end.is_broken ||
-	    (client->end.has_ended && !f->request.is_done && !f->has_head)) {
+	/* A head was queued for its body to join it. When the socket is known to be full, its event brings the rest out. */
+	if (end_is_full(client) && !(client->stream.wanted & STREAM_WRITE) && end_flush(client))
+		client->is_broken = true;
+	if (client->is_broken || (is_request_cut(x) && !f->has_head)) {
 		exchange_end(x, REASON_CLIENT_GONE);
-	} else if (f->has_head && f->response.is_done && !end_is_full(&client->end)) {
+	} else if (f->has_head && f->response.is_done && !end_is_full(client)) {
 		forget_request(x);
 		exchange_end(x, REASON_OK);
 	} else {
@@ -434,7 +466,9 @@ void exchange_alarm(struct exchange *x)
 {
 	if (x->state != EXCHANGE_RELAY)
 		return;
-	if (x->forward && !x->forward->has_head)
+	if (x->forward && !x->forward->request.is_done)
+		exchange_end(x, REASON_REQUEST_TIMEOUT);
+	else if (x->forward && !x->forward->has_head)
 		exchange_end(x, REASON_RESPONSE_TIMEOUT);
 	else
 		exchange_end(x, REASON_IDLE_TIMEOUT);

@@ -128,7 +128,7 @@ int head_write_response(struct buffer *out, const struct http_response *response
 	if (!r)
 		r = add_framing(out, framing, response->length);
 	/* The length that a body would have, in answers to HEAD and in 304 (RFC 9110 8.6). */
-	if (!r && framing == HTTP_NO_BODY && response->status >= 200)
+	if (!r && framing == HTTP_NO_BODY && response->status >= 200 && response->status != 204)
 		r = add_length_of_absent(out, response);
 	if (!r)
 		r = add_connection(

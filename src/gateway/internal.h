@@ -92,9 +92,8 @@ struct exchange {
 	enum exchange_state state;
 	int64_t state_since_us, started_us;
 	bool is_connect;
-	bool keep_alive;      /* another request may follow on the client's connection */
-	bool has_asked_again; /* for a member, after the store's answer was lost */
-	bool has_answer;      /* a byte of an answer has been given to the client */
+	bool keep_alive; /* another request may follow on the client's connection */
+	bool has_answer; /* a byte of an answer has been given to the client */
 	char method[METHOD_MAX];
 	char *host; /* of the target, canonical */
 	uint16_t port;

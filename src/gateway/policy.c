@@ -91,13 +91,16 @@ int policy_target(const struct policy *policy, const char *host, uint16_t port)
 {
 	struct address address;
 
-	if (address_parse(&address, host, strlen(host)))
-		return is_local_name(host) && !policy->allow_private ? REASON_TARGET_PROHIBITED : 0;
+	if (address_parse(&address, host, strlen(host))) {
+		if (!is_local_name(host))
+			return 0;
+		if (address_parse(&address, "127.0.0.1", 9) || is_own(policy, &address, port))
+			return REASON_REQUEST_LOOP;
+		return policy->allow_private ? 0 : REASON_TARGET_PROHIBITED;
+	}
 	if (is_own(policy, &address, port))
 		return REASON_REQUEST_LOOP;
-	if (!address_is_special(&address) || policy_admits(policy, &address, port, true, false))
-		return 0;
-	return REASON_TARGET_PROHIBITED;
+	return policy_admits(policy, &address, port, true, false) ? 0 : REASON_TARGET_PROHIBITED;
 }
 
 bool policy_admits(const struct policy *policy, const struct address *address, uint16_t port,
@@ -105,7 +108,9 @@ bool policy_admits(const struct policy *policy, const struct address *address, u
 {
 	if (is_own(policy, address, port))
 		return false;
-	if (policy->allow_private)
+	/* A member may be where a list may say that it is; a target stands in the public part of the Internet. */
+	if (policy->allow_private ||
+	    (is_target ? !address_is_special(address) : !address_is_bogon(address)))
 		return true;
 	if (!is_target)
 		return allow_members || (policy->is_demo && is_demo_member(address, port));

@@ -27,7 +27,7 @@ struct policy {
 /* May clients reach `host` (canonical) at `port`? 0, REASON_TARGET_PROHIBITED, or REASON_REQUEST_LOOP (one of our own). */
 MUST_USE int policy_target(const struct policy *policy, const char *host, uint16_t port);
 
-/* May this special-purpose address be connected to, as a member or (direct) as a target? `allow_members`: the pool's rule. */
+/* May this address be connected to, as a member or (direct) as a target? `allow_members`: the pool's rule. */
 bool policy_admits(const struct policy *policy, const struct address *address, uint16_t port,
 		   bool is_target, bool allow_members);
 

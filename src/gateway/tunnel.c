@@ -51,9 +51,9 @@ static void pump(struct exchange *x, struct end *from)
 
 	if (n > 0)
 		n = end_write(to, bytes, (size_t)n);
-	else if (from->has_ended)
-		end_shutdown(to);
-	(void)n; /* a broken end shows in settle() */
+	else if (from->has_ended && !(to->has_ended && !end_is_full(from) && !end_is_full(to)))
+		end_shutdown(to); /* unless that was the last of it: both are closed at once */
+	(void)n;                  /* a broken end shows in settle() */
 }
 
 void tunnel_ready(struct exchange *x, struct end *end, int ready)

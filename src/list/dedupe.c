@@ -1,8 +1,8 @@
 /* dedupe.c - the set of canonical forms seen so far: an open table over an arena of texts. */
 #include "list/dedupe.h"
 
+#include <endian.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,8 @@
 
 #define FIRST_SLOTS ((size_t)1024)
 #define FIRST_TEXTS ((size_t)65536)
+/* Together with the number of texts this bounds the memory. */
+#define BYTES_EACH ((size_t)256)
 #define EMPTY UINT32_MAX
 
 struct dedupe_slot {
@@ -44,14 +46,13 @@ static void sip_word(uint64_t v[4], uint64_t word)
 	v[0] ^= word;
 }
 
-/* Little endian, whatever the machine is. */
+/* Little endian, whatever the machine is; bytes that are not there are 0. */
 static uint64_t word_load(const uint8_t *bytes, size_t len)
 {
 	uint64_t word = 0;
 
-	for (size_t i = 0; i < len; i++)
-		word |= (uint64_t)bytes[i] << (8 * i);
-	return word;
+	memcpy(&word, bytes, len);
+	return le64toh(word);
 }
 
 uint64_t siphash(const uint64_t key[2], const void *bytes, size_t len)
@@ -144,7 +145,7 @@ static int texts_grow(struct dedupe *d, size_t len)
 	size_t size = d->texts_size ? d->texts_size : FIRST_TEXTS;
 	char *texts;
 
-	if (d->texts_len + len >= EMPTY)
+	if (d->texts_len + len >= EMPTY || d->texts_len + len > FIRST_TEXTS + d->max * BYTES_EACH)
 		return -ENOBUFS;
 	while (size < d->texts_len + len)
 		size += size / 2;
@@ -164,37 +165,66 @@ static int texts_grow(struct dedupe *d, size_t len)
 	return 0;
 }
 
-static uint32_t texts_add(struct dedupe *d, const char *text, size_t len)
+static void bytes_add(struct dedupe *d, const void *bytes, size_t len)
+{
+	memcpy(d->texts + d->texts_len, bytes, len);
+	d->texts_len += len;
+}
+
+/* The space that an item takes. */
+static size_t item_size(const struct dedupe_item *item)
+{
+	return sizeof(uint16_t) + item->len + strlen(item->country) + strlen(item->anonymity) + 3;
+}
+
+static uint32_t texts_add(struct dedupe *d, const struct dedupe_item *item)
 {
 	uint32_t at = (uint32_t)d->texts_len;
-	uint16_t text_len = (uint16_t)len;
+	uint16_t text_len = (uint16_t)item->len;
 
-	memcpy(d->texts + at, &text_len, sizeof(text_len));
-	memcpy(d->texts + at + sizeof(text_len), text, len);
-	d->texts_len += sizeof(text_len) + len;
+	bytes_add(d, &text_len, sizeof(text_len));
+	bytes_add(d, item->text, item->len);
+	bytes_add(d, "", 1);
+	bytes_add(d, item->country, strlen(item->country) + 1);
+	bytes_add(d, item->anonymity, strlen(item->anonymity) + 1);
 	return at;
 }
 
-int dedupe_add(struct dedupe *d, const char *text, size_t len)
+int dedupe_add(struct dedupe *d, const struct dedupe_item *item)
 {
-	uint32_t hash = (uint32_t)siphash(d->key, text, len);
+	uint32_t hash = (uint32_t)siphash(d->key, item->text, item->len);
 	struct dedupe_slot *slot;
 	int r;
 
-	if (len > UINT16_MAX)
+	if (item->len > UINT16_MAX)
 		return -EMSGSIZE;
 	r = slots_grow(d);
 	if (r)
 		return r;
-	slot = slot_find(d, hash, text, len);
+	slot = slot_find(d, hash, item->text, item->len);
 	if (slot->at != EMPTY)
 		return 1;
 	if (d->count >= d->max)
 		return -ENOBUFS;
-	r = texts_grow(d, sizeof(uint16_t) + len);
+	r = texts_grow(d, item_size(item));
 	if (r)
 		return r;
-	*slot = (struct dedupe_slot){hash, texts_add(d, text, len)};
+	*slot = (struct dedupe_slot){hash, texts_add(d, item)};
 	d->count++;
 	return 0;
+}
+
+bool dedupe_next(const struct dedupe *d, size_t *at, struct dedupe_item *ret)
+{
+	uint16_t text_len;
+
+	if (*at >= d->texts_len)
+		return false;
+	memcpy(&text_len, d->texts + *at, sizeof(text_len));
+	ret->text = d->texts + *at + sizeof(text_len);
+	ret->len = text_len;
+	ret->country = ret->text + text_len + 1;
+	ret->anonymity = ret->country + strlen(ret->country) + 1;
+	*at += item_size(ret);
+	return true;
 }

@@ -1,8 +1,12 @@
-/* detect.c - files that are no list. The order is that of docs/lists.md. */
+/* detect.c - what kind of list a file is, or that it is none, in the order of docs/lists.md. */
 #include "list/detect.h"
 
 #include <stdbool.h>
 #include <string.h>
+
+#include "list/csv.h"
+#include "list/json_scan.h"
+#include "list/text.h"
 
 #define BASE64_MIN ((size_t)40)
 
@@ -87,4 +91,97 @@ enum verdict list_detect(const char *head, size_t len)
 	if (is_base64_word(head, len))
 		return VERDICT_BASE64_SUBSCRIPTION;
 	return VERDICT_ACCEPTED;
+}
+
+/* --- formats ---------------------------------------------------------------------------------- */
+
+static const char *const format_words[LIST_FORMAT_COUNT] = {
+    [LIST_AUTO] = "auto", [LIST_LINES] = "lines", [LIST_CSV] = "csv",
+    [LIST_JSON] = "json", [LIST_JSONL] = "jsonl",
+};
+
+const char *list_format_word(enum list_format format)
+{
+	return format_words[format];
+}
+
+int list_format_from_text(const char *text)
+{
+	for (int i = 0; i < LIST_FORMAT_COUNT; i++)
+		if (strcmp(format_words[i], text) == 0)
+			return i;
+	return -1;
+}
+
+static struct span space_skip(struct span s)
+{
+	while (s.len > 0 && is_space(s.at[0])) {
+		s.at++;
+		s.len--;
+	}
+	return s;
+}
+
+static struct span line_first(struct span s)
+{
+	size_t len = 0;
+
+	while (len < s.len && !is_line_end(s.at[len]))
+		len++;
+	return (struct span){s.at, len};
+}
+
+static int piece_ignore(enum json_piece piece, uint64_t line, const char *text, size_t len,
+			int scheme, void *arg)
+{
+	(void)piece;
+	(void)line;
+	(void)text;
+	(void)len;
+	(void)scheme;
+	(void)arg;
+	return 0;
+}
+
+static bool is_whole_document(struct span s)
+{
+	struct json_scan scan;
+	bool is_whole;
+
+	json_scan_init(&scan, 1, piece_ignore, NULL);
+	is_whole = json_scan_feed(&scan, s.at, s.len) == 0 && json_scan_is_closed(&scan);
+	json_scan_fini(&scan);
+	return is_whole;
+}
+
+/* The first line is a whole document and more follows; or the first line is none, but the next
+ * begins one: inside one document an object never stands behind a finished line like that. */
+static bool is_json_lines(struct span s)
+{
+	struct span first = line_first(s), next;
+
+	next = space_skip((struct span){s.at + first.len, s.len - first.len});
+	if (next.len == 0)
+		return false;
+	if (is_whole_document(first))
+		return true;
+	first = span_trim(first);
+	return next.at[0] == '{' && !memchr("[{,:", first.at[first.len - 1], 4);
+}
+
+enum list_format list_format_detect(const char *head, size_t len)
+{
+	struct span s = space_skip(span_drop_mark((struct span){head, len})), next;
+
+	s = span_drop_mark(s);
+	if (s.len == 0)
+		return LIST_LINES;
+	if (s.at[0] == '{')
+		return is_json_lines(s) ? LIST_JSONL : LIST_JSON;
+	if (s.at[0] == '[') {
+		next = space_skip((struct span){s.at + 1, s.len - 1});
+		return next.len == 0 || memchr("{\"[]", next.at[0], 4) ? LIST_JSON : LIST_LINES;
+	}
+	next = line_first(s);
+	return list_csv_is_header(next.at, next.len) ? LIST_CSV : LIST_LINES;
 }

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/endpoint_parts.h"
-
 #define CHAIN_WORDS 6
 
 static bool is_blank(char c)
@@ -153,17 +151,13 @@ static int parts_read(struct endpoint_parts *ret, const char *text, size_t len,
 	return r ? r : tail_read(ret, text + len);
 }
 
-int list_item_read(struct endpoint *ret, const char *text, size_t len,
-		   const struct endpoint_rules *rules)
+int list_item_split(struct endpoint_parts *ret, const char *text, size_t len,
+		    const struct endpoint_rules *rules)
 {
-	struct endpoint_parts parts;
-	int r;
-
 	for (size_t i = 0; i < len; i++)
 		if (is_control(text[i]))
 			return VERDICT_CONTROL_CHAR;
 	if (is_html(text, len))
 		return VERDICT_HTML;
-	r = parts_read(&parts, text, len, rules);
-	return r ? r : parts_build(ret, &parts, rules);
+	return parts_read(ret, text, len, rules);
 }

@@ -5,11 +5,11 @@
 
 #include <stddef.h>
 
-#include "base/endpoint.h"
+#include "base/endpoint_parts.h"
 
 /* `text`: no line ends, no white space around it, neither comment marks nor quotes. Returns 0
- * and fills `ret` (endpoint_fini), an `enum verdict` or -ENOMEM. */
-MUST_USE int list_item_read(struct endpoint *ret, const char *text, size_t len,
-			    const struct endpoint_rules *rules);
+ * and fills `ret`, whose parts stand in `text`, or an `enum verdict`. */
+MUST_USE int list_item_split(struct endpoint_parts *ret, const char *text, size_t len,
+			     const struct endpoint_rules *rules);
 
 #endif

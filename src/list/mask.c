@@ -122,7 +122,7 @@ static void mask_short(struct span word, char *buffer, size_t size)
 	if (at < end && *at == ':') {
 		rest = span_between(at + 1, end);
 		shows_port = rest.len == 0 || is_number(rest);
-		if (shows_port || is_dotted_number(first))
+		if (first.len <= ENDPOINT_HOST_MAX && (shows_port || is_dotted_number(first)))
 			mask_add(buffer, size, first);
 		else
 			mask_text(buffer, size, "***");

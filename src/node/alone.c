@@ -42,6 +42,7 @@ int alone_gateway(const struct conf *conf)
 	if (!r)
 		r = run(conf, "gateway", role_gateway, listeners, count);
 	role_close(listeners, count);
+	role_unlink(conf);
 	return r;
 }
 

@@ -16,6 +16,15 @@ void role_close(int *fds, size_t count)
 	}
 }
 
+void role_unlink(const struct conf *conf)
+{
+	struct net_place place;
+
+	for (size_t i = 0; i < conf_count(conf, CONF_LISTEN); i++)
+		if (!net_place_parse(&place, conf_at(conf, CONF_LISTEN, i)))
+			net_remove_stale(&place);
+}
+
 static void explain(const char *text, int error, const char *way_out)
 {
 	const char *cause =

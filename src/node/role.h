@@ -28,6 +28,9 @@ int role_demo(const struct role_context *context);
 /* Closes what is open of the listeners; each is -1 then. */
 void role_close(int *fds, size_t count);
 
+/* Removes the files of the unix listeners of the configuration, once they are closed everywhere. */
+void role_unlink(const struct conf *conf);
+
 /* Tells whoever waits that the role serves. */
 void role_is_ready(const struct role_context *context);
 

@@ -406,6 +406,7 @@ int supervisor_run(const struct conf *conf)
 	start_all(&s);
 	watch(&s);
 	role_close(s.listeners, s.listener_count);
+	role_unlink(conf);
 	role_close(s.demo_listeners, s.demo_count);
 	private_detach(s.private);
 	return s.exit_status;

@@ -115,6 +115,8 @@ static void fetch_secrets(struct batch *batch)
 		on_secrets(REASON_STORE_NOT_DONE, NULL, batch);
 }
 
+static int ask_except(struct pool *pool, struct allocation *allocation);
+
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 /* Notes that the credentials of `id` are to be fetched. 0 or -ENOMEM. */
@@ -158,13 +160,16 @@ static void ask_again(struct batch *batch)
 	for (size_t i = batch->count; i-- > 0;) {
 		struct allocation *allocation = batch->askers[i];
 
-		if (!allocation || allocation->is_repeated || batch->is_exclusive) {
+		if (!allocation || allocation->is_repeated) {
 			deliver(batch, i, REASON_STORE_UNKNOWN, NULL);
 			continue;
 		}
 		allocation->is_repeated = true;
 		allocation->batch = NULL;
-		TAILQ_INSERT_HEAD(&pool->waiting, allocation, link);
+		if (!batch->is_exclusive)
+			TAILQ_INSERT_HEAD(&pool->waiting, allocation, link);
+		else if (ask_except(pool, allocation))
+			deliver(batch, i, REASON_STORE_UNKNOWN, NULL);
 	}
 	loop_again(pool->loop);
 }
@@ -243,8 +248,8 @@ void pool_allocate(struct pool *pool, struct allocation *allocation, allocation_
 	loop_again(pool->loop);
 }
 
-int pool_allocate_except(struct pool *pool, struct allocation *allocation,
-			 struct member *const *avoid, size_t count, allocation_cb *cb)
+/* Sends one call for one asker, beside those that are gathered. 0 or -errno. */
+static int ask_except(struct pool *pool, struct allocation *allocation)
 {
 	struct batch *batch = batch_new(pool, 1);
 	struct word words[1 + AVOID_MAX];
@@ -253,19 +258,33 @@ int pool_allocate_except(struct pool *pool, struct allocation *allocation,
 	if (!batch)
 		return -ENOMEM;
 	batch->is_exclusive = true;
-	count = count < AVOID_MAX ? count : AVOID_MAX;
 	words[0] = pool_key(&pool->keys, KEY_POOL);
-	for (size_t i = 0; i < count; i++)
-		words[1 + i] = (struct word){avoid[i]->id, avoid[i]->id_len};
-	r = store_script(pool->store, SCRIPT_ALLOCATE_EXCEPT, 0, words, 1 + count, on_allocated,
-			 batch);
-	if (r) {
+	for (size_t i = 0; i < allocation->avoid_count; i++)
+		words[1 + i] =
+		    (struct word){allocation->avoid[i]->id, allocation->avoid[i]->id_len};
+	r = store_script(pool->store, SCRIPT_ALLOCATE_EXCEPT, 0, words, 1 + allocation->avoid_count,
+			 on_allocated, batch);
+	if (r)
 		batch_free(batch);
-		return r;
-	}
+	else
+		join_batch(batch, allocation);
+	return r;
+}
+
+int pool_allocate_except(struct pool *pool, struct allocation *allocation,
+			 struct member *const *avoid, size_t count, allocation_cb *cb)
+{
+	int r;
+
+	if (pool_is_newer(pool))
+		return -EPERM;
 	begin(pool, allocation, cb);
-	join_batch(batch, allocation);
-	return 0;
+	allocation->avoid = avoid;
+	allocation->avoid_count = count < AVOID_MAX ? count : AVOID_MAX;
+	r = ask_except(pool, allocation);
+	if (r)
+		allocation->pool = NULL;
+	return r;
 }
 
 void pool_allocate_cancel(struct allocation *allocation)

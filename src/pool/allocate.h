@@ -27,13 +27,17 @@ struct allocation {
 	allocation_cb *cb;
 	struct pool *pool; /* NULL: not under way */
 	void *batch;       /* the call it is part of, or NULL while it waits */
-	bool is_repeated;  /* asked for once more after an answer was lost */
+	struct member *const
+	    *avoid; /* of pool_allocate_except(); the caller's until the callback */
+	size_t avoid_count;
+	bool is_repeated; /* asked for once more after an answer was lost */
 };
 
 /* Asks for one member. `cb` runs once, never before this returns. */
 void pool_allocate(struct pool *pool, struct allocation *allocation, allocation_cb *cb);
 
-/* Asks for one member that is none of `avoid` (at most AVOID_MAX). 0 if queued, else -errno. */
+/* Asks for one member that is none of `avoid` (at most AVOID_MAX), which stays as it is until the callback. 0 if queued, else
+ * -errno. */
 MUST_USE int pool_allocate_except(struct pool *pool, struct allocation *allocation,
 				  struct member *const *avoid, size_t count, allocation_cb *cb);
 

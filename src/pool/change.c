@@ -28,6 +28,7 @@ struct job {
 	bool is_skipped[CHANGE_MAX]; /* unknown to the pool */
 	size_t word_count;
 	struct word words[WORDS_MAX];
+	size_t texts_size;
 	char texts[]; /* what the items and the source point at */
 };
 
@@ -197,11 +198,17 @@ static const struct step plans[CHANGE_COUNT][STEPS_MAX] = {
 
 /* --- the chain ---------------------------------------------------------------------------------------------------- */
 
+/* The texts hold credentials. */
+static void job_free(struct job *job)
+{
+	explicit_bzero(job->texts, job->texts_size);
+	free(job);
+}
+
 static void finish(struct job *job, int result, const char *error)
 {
 	job->cb(result, error, job->placed, job->count, job->arg);
-	explicit_bzero(job->words, sizeof job->words);
-	free(job);
+	job_free(job);
 }
 
 /* Sends the step under way or the first behind it that has something to send. 0, 1 at the end, or -errno. */
@@ -263,8 +270,12 @@ int pool_change(struct pool *pool, enum change change, const char *source,
 	job = calloc(1, sizeof *job + size);
 	if (!job)
 		return -ENOMEM;
-	*job =
-	    (struct job){.pool = pool, .step = plans[change], .cb = cb, .arg = arg, .count = count};
+	*job = (struct job){.pool = pool,
+			    .step = plans[change],
+			    .cb = cb,
+			    .arg = arg,
+			    .count = count,
+			    .texts_size = size};
 	at = job->texts;
 	job->source = keep(&at, source);
 	for (size_t i = 0; i < count; i++) {
@@ -273,6 +284,6 @@ int pool_change(struct pool *pool, enum change change, const char *source,
 	}
 	r = advance(job);
 	if (r)
-		free(job);
+		job_free(job);
 	return r < 0 ? r : 0;
 }

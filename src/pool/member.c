@@ -20,7 +20,10 @@ struct members {
 	struct member_node *index;
 	struct node_list order;
 	size_t cap;
+	unsigned passed; /* members that came while it was full */
 };
+
+#define KEPT_ONE_IN 8
 
 int members_new(struct members **ret, size_t cap)
 {
@@ -116,13 +119,21 @@ static struct member *new_member(const char *id, size_t len, const char *secret,
 	return member;
 }
 
+/* A pool that is larger than the cache comes round in order: each member would push out the one that is wanted next. One in
+ * KEPT_ONE_IN of them keeps a part of the pool in place. What costs a question to the store is always kept. */
+static bool is_worth_keeping(struct members *members, const struct member *member)
+{
+	return HASH_COUNT(members->index) < members->cap || member->endpoint.secret ||
+	       ++members->passed % KEPT_ONE_IN == 0;
+}
+
 struct member *members_add(struct members *members, const char *id, size_t len, const char *secret,
 			   size_t secret_len)
 {
 	struct member *member = new_member(id, len, secret, secret_len);
 	struct member_node *node;
 
-	if (!member || !member->is_readable)
+	if (!member || !member->is_readable || !is_worth_keeping(members, member))
 		return member;
 	node = calloc(1, sizeof *node);
 	if (!node)

@@ -16,7 +16,7 @@ struct pool;
 MUST_USE int pool_new(struct pool **ret, struct loop *loop, struct store *store, const char *name,
 		      char *error, size_t error_size);
 
-/* Callbacks that have not run will not run. Accepts NULL. */
+/* After store_free(), which ends what is under way. Accepts NULL. */
 void pool_free(struct pool *pool);
 
 const char *pool_name(const struct pool *pool);

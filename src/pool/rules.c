@@ -60,6 +60,13 @@ int rule_check(enum rule rule, const char *value, char *error, size_t error_size
 {
 	const struct rule_row *row = &rows[rule];
 
+	if (row->kind == RULE_IS_FLAG) {
+		if (!strcmp(value, "0") || !strcmp(value, "1"))
+			return 0;
+		snprintf(error, error_size, "rule %s: '%.60s' is neither 0 nor 1", row->word,
+			 value);
+		return -EINVAL;
+	}
 	if (row->kind == RULE_IS_CHOICE) {
 		if (is_choice(row->choices, value))
 			return 0;

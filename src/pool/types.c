@@ -13,11 +13,15 @@ static const char *const types[KEY_COUNT] = {
     [KEY_LEASES] = "zset", [KEY_HOLDERS] = "hash",  [KEY_RULES] = "hash",
 };
 
-/* One question a key, all in one write; the answers come in the same order. */
+/* One question a key, all in one write. */
 struct check {
 	struct pool *pool;
 	pool_cb *cb;
 	void *arg;
+	struct question {
+		struct check *check;
+		enum pool_key key;
+	} questions[KEY_COUNT];
 	int asked, answered;
 	int result;
 	char error[400];
@@ -42,11 +46,12 @@ static void judge(struct check *check, enum pool_key key, const char *type)
 
 static void on_type(int result, const struct reply *reply, void *arg)
 {
-	struct check *check = arg;
-	enum pool_key key = (enum pool_key)check->answered++;
+	const struct question *question = arg;
+	struct check *check = question->check;
 
+	check->answered++;
 	if (!result) {
-		judge(check, key, reply_text(reply, NULL));
+		judge(check, question->key, reply_text(reply, NULL));
 	} else if (!check->result) {
 		check->result = result;
 		snprintf(check->error, sizeof check->error, "%s", reply_text(reply, NULL));
@@ -64,7 +69,9 @@ int pool_check_types(struct pool *pool, pool_cb *cb, void *arg)
 	for (int key = 0; key < KEY_COUNT; key++) {
 		struct word words[] = {WORD("TYPE"), pool_key(pool_keys(pool), (enum pool_key)key)};
 
-		if (store_command(pool_store(pool), STORE_IDEMPOTENT, words, 2, on_type, check))
+		check->questions[key] = (struct question){check, (enum pool_key)key};
+		if (store_command(pool_store(pool), STORE_IDEMPOTENT, words, 2, on_type,
+				  &check->questions[key]))
 			break;
 		check->asked++;
 	}

@@ -111,6 +111,8 @@ static void on_offsets(int result, const struct reply *reply, void *arg)
 {
 	struct scan *scan = arg;
 
+	if (!result && !reply_count(reply))
+		result = REASON_STORE_REFUSED; /* no server answers HMGET so */
 	if (result) {
 		scan_end(scan, result, reply_text(reply, NULL));
 		return;
@@ -269,8 +271,11 @@ static void on_answer(int result, const struct reply *reply, void *arg)
 
 	if (!result) {
 		take_answer(telling, reply);
-		if (++telling->step < ASK_END && !ask(telling))
-			return;
+		if (++telling->step < ASK_END) {
+			if (!ask(telling))
+				return;
+			result = REASON_STORE_NOT_DONE;
+		}
 	}
 	telling->cb(result, reply_kind(reply) == REPLY_ERROR ? reply_text(reply, NULL) : "",
 		    &telling->story, telling->arg);

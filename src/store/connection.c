@@ -16,6 +16,7 @@
 
 #define READ_SIZE ((size_t)16384)
 #define OUT_CAP ((size_t)128 << 20)
+#define REPLY_BYTES_MAX ((size_t)256 << 20)
 #define REPLY_ELEMENTS_MAX ((size_t)1 << 20)
 #define BACKOFF_FIRST_MS 20
 #define BACKOFF_MAX_MS 1000
@@ -64,7 +65,7 @@ void connection_lost(struct store *store, const char *why)
 {
 	if (store->state == STORE_AWAY)
 		return;
-	if (store->state == STORE_READY)
+	if (store->state == STORE_READY && !store->is_unproven)
 		store->away_since_ms = clock_ms();
 	set_trouble(store, why);
 	resolve_cancel(store->resolve);
@@ -85,7 +86,8 @@ void connection_drain(struct store *store, const char *why)
 {
 	if (store->state != STORE_READY)
 		return;
-	store->away_since_ms = clock_ms();
+	if (!store->is_unproven)
+		store->away_since_ms = clock_ms();
 	store->state = STORE_DRAINING;
 	set_trouble(store, why);
 	loop_again(store->loop);
@@ -93,21 +95,27 @@ void connection_drain(struct store *store, const char *why)
 
 static void become_ready(struct store *store)
 {
+	store->state = STORE_READY;
+	store->is_unproven = true;
+	store->trouble_is_final = false;
+	metric_add(METRIC_STORE_CONNECTS, 0, 1);
+	if (store->config.private)
+		private_settled(store->config.private);
+	loop_again(store->loop);
+}
+
+/* A greeting proves little: a server that answers it and then refuses everything must not be asked in a tight loop. */
+void connection_prove(struct store *store)
+{
 	char place[300];
 
 	store_url_print(&store->config.url, place, sizeof place);
 	if (store->trouble_is_told)
 		log_info("store back", LOG_TEXT("store", place),
 			 LOG_NUMBER("away_ms", clock_ms() - store->away_since_ms));
+	store->is_unproven = false;
 	store->trouble_is_told = false;
-	store->trouble_is_final = false;
-	store->trouble[0] = '\0';
 	store->attempts = 0;
-	store->state = STORE_READY;
-	metric_add(METRIC_STORE_CONNECTS, 0, 1);
-	if (store->config.private)
-		private_settled(store->config.private);
-	loop_again(store->loop);
 }
 
 /* One answer of the greeting. A rejection closes the connection as soon as the reply has been dealt with. */
@@ -314,6 +322,10 @@ static void on_readable(struct store *store)
 		connection_lost(store, n ? strerror((int)-n) : "the server closed the connection");
 		return;
 	}
+	if (store->reader->len > REPLY_BYTES_MAX) {
+		connection_lost(store, "an answer is too large");
+		return;
+	}
 	if (redisReaderFeed(store->reader, bytes, (size_t)n) != REDIS_OK) {
 		connection_lost(store, "out of memory");
 		return;
@@ -424,13 +436,16 @@ int store_new(struct store **ret, struct loop *loop, const struct store_config *
 	return 0;
 }
 
-static void drop_all(struct operations *operations)
+static void cancel_all(struct operations *operations)
 {
 	struct operation *op;
 
 	while ((op = TAILQ_FIRST(operations))) {
 		TAILQ_REMOVE(operations, op, link);
-		operation_free(op);
+		if (op->is_greeting)
+			operation_free(op);
+		else
+			operation_finish(op, -ECANCELED, NULL);
 	}
 }
 
@@ -438,13 +453,14 @@ void store_free(struct store *store)
 {
 	if (!store)
 		return;
+	store->is_ending = true;
 	loop_unhook(store->loop, &store->hook);
 	alarm_fini(&store->alarm);
 	resolve_cancel(store->resolve);
 	stream_close(&store->stream);
-	drop_all(&store->waiting);
-	drop_all(&store->sent);
-	drop_all(&store->failed);
+	cancel_all(&store->sent);
+	cancel_all(&store->waiting);
+	cancel_all(&store->failed);
 	buffer_fini(&store->out);
 	if (store->reader)
 		redisReaderFree(store->reader);
@@ -466,15 +482,25 @@ bool store_is_busy(const struct store *store)
 const char *store_trouble(const struct store *store, bool *is_final)
 {
 	*is_final = store->trouble_is_final;
-	return store->trouble;
+	return store->state == STORE_READY ? "" : store->trouble;
+}
+
+/* Ends a turn. */
+static void wake(void *arg)
+{
+	(void)arg;
 }
 
 int store_wait_ready(struct store *store, int64_t wait_ms)
 {
 	int64_t deadline = clock_ms() + wait_ms;
+	struct alarm alarm;
 
+	alarm_init(&alarm, store->loop, wake, NULL);
+	alarm_set(&alarm, deadline);
 	while (store->state != STORE_READY && !store->trouble_is_final && clock_ms() < deadline)
 		loop_turn(store->loop);
+	alarm_fini(&alarm);
 	if (store->state == STORE_READY)
 		return 0;
 	return store->trouble_is_final ? REASON_STORE_REFUSED : REASON_STORE_NOT_DONE;

@@ -20,6 +20,7 @@ struct operation {
 	int script;          /* enum script_id, or -1 */
 	bool is_greeting;    /* of the connection itself */
 	bool is_eval;        /* the bytes are EVAL, not EVALSHA */
+	bool may_be_done;    /* a connection was lost with it in flight */
 	int64_t deadline_ms; /* of the whole */
 	uint64_t start;      /* position of its first byte in the connection's output */
 	char *bytes;
@@ -55,6 +56,8 @@ struct store {
 	int64_t away_since_ms, phase_deadline_ms, retry_at_ms;
 	unsigned attempts;
 	char trouble[256];
+	bool is_unproven; /* ready, but nothing was done on this connection yet */
+	bool is_ending;
 	bool trouble_is_final;
 	bool trouble_is_told;
 };
@@ -78,6 +81,10 @@ MUST_USE int operation_greet(struct store *store, const struct word *words, size
 			     store_cb *cb);
 
 /* connection.c */
+
+/* An operation was done: what was wrong before is over. */
+void connection_prove(struct store *store);
+
 void connection_open(struct store *store);
 void connection_lost(struct store *store, const char *why);
 void connection_drain(struct store *store, const char *why);

@@ -101,7 +101,7 @@ int store_command(struct store *store, int flags, const struct word *words, size
 	struct operation *op;
 	int r;
 
-	if (store->waiting_count >= WAITING_MAX)
+	if (store->is_ending || store->waiting_count >= WAITING_MAX)
 		return -ENOBUFS;
 	r = operation_new(&op, words, count, 0);
 	if (!r)
@@ -117,7 +117,7 @@ int store_script(struct store *store, enum script_id id, int flags, const struct
 	char keys[12];
 	int r;
 
-	if (store->waiting_count >= WAITING_MAX)
+	if (store->is_ending || store->waiting_count >= WAITING_MAX)
 		return -ENOBUFS;
 	if (count + 3 > WORDS_MAX)
 		return -EMSGSIZE;
@@ -226,7 +226,8 @@ void operations_expire(struct store *store)
 			continue;
 		TAILQ_REMOVE(&store->waiting, op, link);
 		store->waiting_count--;
-		operation_finish(op, REASON_STORE_NOT_DONE, NULL);
+		operation_finish(op, op->may_be_done ? REASON_STORE_UNKNOWN : REASON_STORE_NOT_DONE,
+				 NULL);
 		/* The callback may have queued more; those stand at the end, so `next` is still right unless it was NULL. */
 	}
 	op = TAILQ_FIRST(&store->sent);
@@ -246,6 +247,7 @@ void operations_lost(struct store *store)
 		if (op->is_greeting) {
 			operation_free(op);
 		} else if (op->start >= store->out_written || op->flags & STORE_IDEMPOTENT) {
+			op->may_be_done = op->may_be_done || op->start < store->out_written;
 			TAILQ_INSERT_TAIL(&again, op, link);
 			store->waiting_count++;
 		} else {
@@ -263,6 +265,7 @@ static void refuse(struct store *store, struct operation *op, const struct reply
 {
 	const char *error = reply_text(reply, NULL);
 
+	op->may_be_done = false;
 	switch (reply_classify(error, op->script >= 0)) {
 	case ERROR_NOSCRIPT:
 		if (op->script < 0 || op->is_eval || become_eval(op))
@@ -287,6 +290,13 @@ static void refuse(struct store *store, struct operation *op, const struct reply
 	operation_finish(op, REASON_STORE_REFUSED, reply);
 }
 
+static void done(struct store *store, struct operation *op, const struct reply *reply)
+{
+	if (!op->is_greeting && store->is_unproven)
+		connection_prove(store);
+	operation_finish(op, 0, reply);
+}
+
 void operation_answered(struct store *store, const struct reply *reply)
 {
 	struct operation *op = TAILQ_FIRST(&store->sent);
@@ -295,5 +305,5 @@ void operation_answered(struct store *store, const struct reply *reply)
 	if (reply_kind(reply) == REPLY_ERROR && !op->is_greeting)
 		refuse(store, op, reply);
 	else
-		operation_finish(op, 0, reply);
+		done(store, op, reply);
 }

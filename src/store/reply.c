@@ -84,9 +84,14 @@ const struct reply *reply_at(const struct reply *reply, size_t index)
 	return (const struct reply *)native(reply)->element[index];
 }
 
-static bool starts_with(const char *text, const char *prefix)
+/* A word of the table without a space is the whole first word of an error; one with a space begins it. */
+static bool matches(const char *error, const char *word)
 {
-	return !strncmp(text, prefix, strlen(prefix));
+	size_t len = strlen(word);
+
+	if (strncmp(error, word, len) != 0)
+		return false;
+	return strchr(word, ' ') || error[len] == ' ' || error[len] == '\0';
 }
 
 enum error_class reply_classify(const char *error, bool is_script)
@@ -97,11 +102,13 @@ enum error_class reply_classify(const char *error, bool is_script)
 	} table[] = {
 	    {"NOSCRIPT", ERROR_NOSCRIPT},
 	    {"LOADING", ERROR_TRANSIENT},
-	    {"BUSY ", ERROR_TRANSIENT},
+	    {"BUSY", ERROR_TRANSIENT},
 	    {"READONLY", ERROR_TRANSIENT},
 	    {"MASTERDOWN", ERROR_TRANSIENT},
 	    {"TRYAGAIN", ERROR_TRANSIENT},
 	    {"CLUSTERDOWN", ERROR_TRANSIENT},
+	    {"ERR Script killed", ERROR_TRANSIENT},
+	    {"ERR max number of clients", ERROR_TRANSIENT},
 	    {"NOREPLICAS", ERROR_REFUSED},
 	    {"MISCONF", ERROR_REFUSED},
 	    {"OOM", ERROR_REFUSED},
@@ -109,15 +116,19 @@ enum error_class reply_classify(const char *error, bool is_script)
 	    {"NOAUTH", ERROR_REFUSED},
 	    {"WRONGPASS", ERROR_REFUSED},
 	    {"MOVED", ERROR_REFUSED},
-	    {"ASK ", ERROR_REFUSED},
+	    {"ASK", ERROR_REFUSED},
 	    {"CROSSSLOT", ERROR_REFUSED},
+	    {"EXECABORT", ERROR_REFUSED},
 	    {"ERR fairlead:", ERROR_REFUSED}, /* our scripts validate before they write */
-	    {"ERR Script killed", ERROR_TRANSIENT},
-	    {"ERR max number of clients", ERROR_TRANSIENT},
+	    /* The script never began. */
+	    {"ERR unknown command", ERROR_REFUSED},
+	    {"ERR wrong number of arguments", ERROR_REFUSED},
+	    {"ERR Error compiling script", ERROR_REFUSED},
+	    {"ERR Number of keys", ERROR_REFUSED},
 	};
 
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (starts_with(error, table[i].word))
+		if (matches(error, table[i].word))
 			return table[i].class;
 	return is_script ? ERROR_PARTIAL : ERROR_REFUSED;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define LOG_NAME "redis.log"
+#define LOG_BYTES_MAX ((off_t)1 << 20)
 #define PID_NAME "redis.pid"
 
 /* Looks `name` up on PATH. */
@@ -87,14 +88,13 @@ bool spawn_is_alive(const char *dir)
 	return is_read && started && start_time(pid) == started;
 }
 
-/* Between fork and exec: a session, signals, files and descriptors of its own. */
+/* Between fork and exec: signals, files and descriptors of its own. */
 static void detach(const char *log)
 {
+	struct stat st;
 	sigset_t none;
 	int fd;
 
-	setsid();
-	umask(077);
 	for (int s = 1; s < NSIG; s++)
 		if (s != SIGKILL && s != SIGSTOP)
 			signal(s, SIG_DFL);
@@ -102,6 +102,9 @@ static void detach(const char *log)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	fd = open("/dev/null", O_RDONLY);
 	dup2(fd, STDIN_FILENO);
+	/* Each start and stop adds to the log; it begins anew when it is long. */
+	if (!stat(log, &st) && st.st_size > LOG_BYTES_MAX)
+		unlink(log);
 	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	dup2(fd, STDOUT_FILENO);
 	dup2(fd, STDERR_FILENO);
@@ -110,6 +113,8 @@ static void detach(const char *log)
 
 static void run(const char *program, const char *dir, const char *socket, const char *log)
 {
+	setsid();
+	umask(077);
 	note_self(dir);
 	detach(log);
 	execl(program, program, "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",

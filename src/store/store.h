@@ -6,6 +6,7 @@
  *   REASON_STORE_REFUSED   surely not executed and repeating it is useless; the reply holds the error
  *   REASON_STORE_PARTIAL   a script stopped, maybe after a write; the reply holds the error
  *   REASON_STORE_UNKNOWN   the connection died, or the deadline passed, with it in flight
+ *   -ECANCELED             the store ends (store_free): the callback may only release
  * What is surely not executed, and what is idempotent, is sent again within its deadline. */
 #ifndef FAIRLEAD_STORE_STORE_H
 #define FAIRLEAD_STORE_STORE_H
@@ -25,7 +26,7 @@ struct private_server;
 
 struct store_config {
 	struct store_url url;
-	int64_t timeout_ms;             /* of an operation, once sent */
+	int64_t timeout_ms;             /* of an operation, from asking to its answer */
 	int64_t wait_ms;                /* how long an operation waits for an absent store */
 	struct private_server *private; /* restarted when found dead; NULL: not ours */
 	bool is_daemon;                 /* nobody waits for an answer: what happens is logged */
@@ -46,7 +47,7 @@ typedef void store_cb(int result, const struct reply *reply, void *arg);
 /* Begins to connect; `config` is copied. 0 or -errno. */
 MUST_USE int store_new(struct store **ret, struct loop *loop, const struct store_config *config);
 
-/* Ends the connection. Callbacks that have not run will not run. Accepts NULL. */
+/* Ends the connection; callbacks that have not run get -ECANCELED. Before whatever they use is freed. Accepts NULL. */
 void store_free(struct store *store);
 
 /* Queues a command or a script (its keys first). 0, or -EMSGSIZE, -ENOMEM, -ENOBUFS (too many wait). */

@@ -138,10 +138,10 @@ static int parse_unix(struct store_url *url, const char *text, char *error, size
 {
 	size_t len = strcspn(text, "?");
 	const char *query = text + len;
-	const char *slash = memchr(text, '/', len);
+	const char *at = strstr(text, "@/");
 
-	/* The password may hold a '/': its '@' is the last one before the path, which begins with "/" behind it. */
-	if (*text != '/' && parse_userinfo(url, &text, slash ? len : 0))
+	/* A password may hold '/' and '@', a path '@': the first "@/" parts them. */
+	if (*text != '/' && at && at < query && parse_userinfo(url, &text, (size_t)(at - text) + 1))
 		return fail(error, size, "user or password is too long or contains NUL");
 	len = (size_t)(query - text);
 	if (*text != '/')

@@ -1,5 +1,5 @@
-"""The system ring: the real binary among real peers. What several test files use; the peers are in peers.py, clients and
-scripted upstreams in wire.py.
+"""The system ring: the real binary among real peers. What several test files use; the peers are in peers.py, clients
+and scripted upstreams in wire.py.
 
 run(...)         one command of fairlead, to its end
 node(...)        a running `fairlead up` or `fairlead gateway`, ended by SIGTERM, which must end it with status 0
@@ -125,8 +125,8 @@ def redis_words(redis, shared):
 
 @pytest.fixture
 def run(binary, environment, request):
-    """run("pool", "list") -> CompletedProcess, text. redis=: a server, a URL, or None for a private server; input=, env=
-    (added to the environment); check=False or the status that is expected."""
+    """run("pool", "list") -> CompletedProcess, text. redis=: a server, a URL, or None for a private server; input=,
+    env= (added to the environment); check=False or the status that is expected."""
 
     def command(*words, redis=DEFAULT, input="", env=None, check=0, timeout=COMMAND_LIMIT_S):
         words = [str(word) for word in words]

@@ -17,7 +17,7 @@ import redis
 WAIT_S = 20
 
 
-def wait_for(condition, what="what the test waits for", seconds=WAIT_S):
+def wait_for(condition, what="what the test waits for", seconds=WAIT_S, pause_s=0.01):
     """Polls until `condition()` is true, and returns its value; fails when `seconds` have passed."""
     deadline = time.monotonic() + seconds
     while True:
@@ -25,7 +25,7 @@ def wait_for(condition, what="what the test waits for", seconds=WAIT_S):
         if value:
             return value
         assert time.monotonic() < deadline, f"{what}: still not so after {seconds} s"
-        time.sleep(0.01)
+        time.sleep(pause_s)
 
 
 def steady(read, still_s=0.1):

@@ -94,3 +94,10 @@ def test_a_closed_pipe_fails_the_command_in_one_line(filled, binary, environment
         os.close(writing)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1 and "Broken pipe" in done.stderr, done.stderr
+
+
+def test_a_closed_standard_output_is_a_failure_and_nothing_else_takes_its_place(filled, run, binary):
+    words = ["sh", "-c", 'exec "$0" "$@" >&-', binary, "pool", "list", "--redis", filled.url]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", timeout=30)
+    assert done.returncode == 1
+    assert done.stderr == "fairlead pool list: cannot write to standard output: Bad file descriptor\n"

@@ -66,11 +66,13 @@ def test_the_next_600_allocations_follow_the_five_lines(run, returned, join, sco
     assert longest_run(got, RETURNING) == in_a_row
 
 
-@pytest.mark.parametrize("join, score", [("floor", 5), ("keep", 2), ("zero", 0)])
-def test_a_new_member_joins_by_the_rule(store, run, join, score):
+@pytest.mark.core
+@pytest.mark.parametrize("join, start, score", [
+    ("floor", 2, 5), ("floor", 50, 50), ("keep", 2, 2), ("keep", 50, 50), ("zero", 2, 0), ("zero", 50, 0)])
+def test_a_new_member_joins_by_the_rule(store, run, join, start, score):
     run("pool", "add", *MEMBERS[:2])
     run("pool", "allocate", "--count", 10)
-    run("pool", "rules", f"join={join}", "start=2")
+    run("pool", "rules", f"join={join}", f"start={start}")
     run("pool", "add", RETURNING)
     assert store.client.zscore("proxies", RETURNING) == score
     assert json.loads(run("pool", "show", "--json", RETURNING).stdout)["allocations"] == 0

@@ -162,6 +162,39 @@ def test_bytes_sent_early_are_the_first_of_the_tunnel(gateway_to):
         assert client.read_exactly(5) == b"early"
 
 
+def test_much_may_be_sent_early(gateway_to):
+    """More than is held: the client waits, nothing is lost."""
+    go, got = threading.Event(), []
+
+    def answers_late(connection):
+        connection.read_head()
+        go.wait(wire.LIMIT_S)
+        connection.send(OK)
+        got.append(connection.read_to_end())
+
+    data, sent = pattern(BIG), [0]
+    gateway, server = gateway_to(answers_late)
+    with gateway.connect() as client:
+        client.send(b"CONNECT o.test:443 HTTP/1.1\r\nHost: o.test:443\r\n\r\n")
+
+        def send():
+            for i in range(0, BIG, 65536):
+                client.send(data[i:i + 65536])
+                sent[0] += 65536
+            client.end()
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        server.wait_for_connection()
+        assert peers.steady(lambda: sent[0], 0.2) < BIG * 3 / 4
+        assert got == [] and len(server.connections[0].received) < 1000
+        go.set()
+        assert client.read_response("CONNECT").status == 200
+        sender.join(wire.LIMIT_S)
+        assert server.connections[0].done.wait(wire.LIMIT_S)
+    assert sha(got[0]) == sha(data)
+
+
 @pytest.mark.parametrize("status", [407, 502])
 def test_bytes_sent_early_are_discarded_when_there_is_no_tunnel(gateway_to, status):
     gateway, server = gateway_to(wire.tunnels(wire.is_silent, b"HTTP/1.1 %d No\r\n\r\n" % status))

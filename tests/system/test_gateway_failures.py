@@ -143,6 +143,88 @@ def test_a_member_of_a_kind_that_is_not_spoken_is_passed_over(node, add, upstrea
     assert {line["member"] for line in gateway.requests(4)} == {server.url}
 
 
+def dies_in_the_body(connection):
+    connection.read_head()
+    connection.read_some()
+    connection.reset()
+
+
+def asks_who_in_the_body(connection):
+    connection.read_head()
+    connection.read_some()
+    connection.send(b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n")
+    connection.read_to_end()
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize("method, death", [("PUT", dies_in_the_body), ("PUT", asks_who_in_the_body),
+                                           ("POST", asks_who_in_the_body)])
+def test_a_body_still_on_its_way_is_sent_from_its_beginning(gateway_to_two, method, death, is_chunked):
+    gateway, first, second = gateway_to_two(death, wire.echoes)
+    framing = {"Transfer_Encoding": "chunked"} if is_chunked else {"Content_Length": "20"}
+    halves = (b"a\r\nfirst half\r", b"\na\r\n, and more\r\n0\r\n\r\n") if is_chunked else (
+        b"first half", b", and more")
+    with gateway.connect() as client:
+        client.send(wire.request(method, URL, **framing) + halves[0])
+        second.wait_for_connection()
+        client.send(halves[1])
+        assert client.read_response().body == f"{method} {URL} first half, and more".encode()
+    assert gateway.request()["tries"] == 2
+
+
+def test_a_retry_does_not_mix_pipelined_requests(gateway_to_two):
+    gateway, first, second = gateway_to_two(wire.closes, wire.echoes)
+    raws = [wire.request("PUT", f"http://o.test/{i}", b"body%d" % i) for i in range(6)]
+    with gateway.connect() as client:
+        client.send(b"".join(raws))
+        bodies = [client.read_response().body for _ in raws]
+    assert bodies == [b"PUT http://o.test/%d body%d" % (i, i) for i in range(6)]
+    assert [line["tries"] for line in gateway.requests(6)] == [2] * 6
+
+
+# --- members that others wrote --------------------------------------------------------------------------------------
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("is_tunnel", [False, True])
+def test_foreign_members_are_used_if_they_can_be_read_and_kept_if_not(node, store, run, upstream, is_tunnel):
+    server = upstream(wire.tunnels(wire.returns_all) if is_tunnel else wire.serves())
+    strange = ["!", "http://", "not a proxy", "ftp://127.0.0.1:21", "http://127.0.0.1:99999", "\u00e9:80"]
+    store.client.zadd("proxies", {f"127.0.0.1:{server.port}": 5, **{member: 0 for member in strange}})
+    run("pool", "rules", "allow_private=1")
+    gateway = node()
+    for _ in range(3):
+        with gateway.connect() as client:
+            assert (client.tunnel() if is_tunnel else client.get()).status == 200
+    assert {line["tries"] for line in gateway.requests(3)} == {1}
+    assert set(strange) < set(store.client.zrange("proxies", 0, -1))
+
+
+@pytest.mark.parametrize("count", [1, 70])
+def test_a_pool_of_nothing_readable_is_told_and_ends(node, store, count):
+    store.client.zadd("proxies", {f"nonsense {i}": 0 for i in range(count)})
+    gateway = node()
+    with gateway.connect() as client:
+        answer = client.get()
+    assert answer.status == 502
+    assert "error=proxy_configuration_error" in answer.fields["proxy-status"]
+    assert gateway.request()["tries"] == 0
+    given = sum(score for _, score in store.client.zrange("proxies", 0, -1, withscores=True))
+    assert given <= 65
+
+
+def test_a_member_whose_secret_is_gone_is_not_used_without_it(node, add, store, upstream):
+    server = upstream(wire.serves(), wire.serves())
+    add(f"http://user:secret@127.0.0.1:{server.port}")
+    for key in store.client.keys("*:pool:secrets"):
+        store.client.delete(key)
+    gateway = node()
+    with gateway.connect() as client:
+        assert client.get().status >= 500
+    assert server.connections == []
+
+
 # --- what the client is told (H34) ----------------------------------------------------------------------------------
 
 FAILURES = {
@@ -182,14 +264,11 @@ def test_a_member_that_does_not_accept_is_given_up_in_time(node, add, is_tunnel)
         gateway.stop()
 
 
-def drips(connection):
-    connection.read_head()
-    while True:
-        connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-        threading.Event().wait(0.02)
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-@pytest.mark.parametrize("script", [wire.is_silent, drips])
+@pytest.mark.parametrize("script", [wire.is_silent, wire.drips(b"", INTERIM),
+                                    wire.drips(b"HTTP/1.1 200 OK\r\nX: ", b"y")])
 def test_a_handshake_has_one_deadline(gateway_to, script):
     gateway, _ = gateway_to(script, words=["--dial-timeout", "400ms"])
     with gateway.connect() as client:
@@ -265,7 +344,7 @@ class Customer(threading.Thread):
             self.seen.append((answer.status, time.monotonic()))
             keeps = answer.fields.get("connection") != "close"
             if answer.status == 503:
-                threading.Event().wait(0.02)  # manners, not synchronisation
+                time.sleep(0.02)  # manners, not synchronisation
 
     def has_seen_since(self, status, moment):
         return any(s == status and t > moment for s, t in self.seen[-50:])

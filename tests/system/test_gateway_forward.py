@@ -313,14 +313,8 @@ def test_repeated_fields_stay_apart_and_in_order(gateway_to):
 
 
 def test_an_answer_that_drips_is_not_given_more_time(gateway_to):
-    def drips(connection):
-        connection.read_head()
-        connection.send(b"HTTP/1.1 200 OK\r\nX: ")
-        while True:
-            connection.send(b"y")
-            threading.Event().wait(0.02)
-
-    gateway, _ = gateway_to(drips, words=["--response-timeout", "400ms"])
+    gateway, _ = gateway_to(wire.drips(b"HTTP/1.1 200 OK\r\nX: ", b"y"),
+                            words=["--response-timeout", "400ms"])
     with gateway.connect() as client:
         client.sock.settimeout(5)
         assert client.get().status == 504
@@ -408,6 +402,28 @@ def test_pipelined_requests_are_answered_in_order(gateway_to):
         bodies = [client.read_response().body for _ in raws]
     assert [body.split()[1] for body in bodies] == [f"http://h{i}.test/{i}".encode() for i in range(20)]
     assert [c.head.fields["host"] for c in server.connections] == [f"h{i}.test" for i in range(20)]
+
+
+def test_a_flood_of_pipelined_requests_is_answered_in_order(gateway_to):
+    gateway, server = gateway_to(wire.echoes)
+    count = 400
+    with gateway.connect() as client:
+        flood = b"".join(wire.request("GET", f"http://o.test/{i}") for i in range(count))
+        sender = threading.Thread(target=client.send, args=(flood,))
+        sender.start()
+        for i in range(count):
+            assert client.read_response().body == b"GET http://o.test/%d " % i
+        sender.join(wire.LIMIT_S)
+
+
+def test_interim_responses_without_end_end_in_time(gateway_to):
+    gateway, _ = gateway_to(wire.drips(b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
+                            words=["--response-timeout", "400ms"])
+    with gateway.connect() as client:
+        statuses = [client.get().status]
+        while statuses[-1] == 102 and len(statuses) < 200:
+            statuses.append(client.read_response().status)
+    assert statuses[-1] == 504
 
 
 @pytest.mark.parametrize("first", [wire.request("GET", URL), wire.request("POST", URL, b"12345"),

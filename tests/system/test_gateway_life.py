@@ -182,9 +182,9 @@ def test_the_access_log_has_a_line_for_each_request(gateway_to):
     with gateway.connect() as client:
         answers = [client.get(), client.ask(wire.request("POST", "http://Origin.test:8080/x", b"body"))]
     first, second = gateway.requests(2)
-    assert {k: first[k] for k in ("client", "method", "target", "member", "tries", "status", "reason", "in", "out")} == {
-        "client": "127.0.0.1", "method": "GET", "target": "origin.test:80", "member": server.url, "tries": 1,
-        "status": 200, "reason": "ok", "in": len(GET), "out": len(answers[0].raw) + 5}
+    expected = {"client": "127.0.0.1", "method": "GET", "target": "origin.test:80", "member": server.url,
+                "tries": 1, "status": 200, "reason": "ok", "in": len(GET), "out": len(answers[0].raw) + 5}
+    assert expected.items() <= first.items()
     assert second["in"] == len(wire.request("POST", "http://Origin.test:8080/x", b"body"))
     assert second["out"] == len(answers[1].raw) + 100_000
     assert second["target"] == "origin.test:8080" and 0 <= second["ms"] < 60_000
@@ -288,6 +288,8 @@ def test_a_second_sigterm_ends_at_once_and_well(gateway_to):
 def test_many_sigterms_in_a_row_end_it_with_status_0(node):
     for _ in range(10):
         gateway = node()
+        with gateway.connect() as client:
+            assert client.get().status == 503
         while gateway.process.poll() is None:
             gateway.is_told = False
             gateway.terminate()

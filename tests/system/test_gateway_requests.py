@@ -190,13 +190,20 @@ def test_a_faulty_request_split_anywhere_is_refused_alike(gateway_to, name):
 
 
 @pytest.mark.core
-def test_host_is_made_from_the_target(gateway_to):
+@pytest.mark.parametrize("target, authority", [
+    ("http://Origin.TEST:8080", "origin.test:8080"), ("http://origin.test:80", "origin.test"),
+    ("HTTP://origin.test.", "origin.test"), ("http://[2001:DB8:0::1]:8080", "[2001:db8::1]:8080"),
+    ("http://origin.test:", None), ("http://192.0.2.1", "192.0.2.1")])
+def test_host_is_made_from_the_target(gateway_to, target, authority):
     gateway, server = gateway_to(wire.serves())
     with gateway.connect() as client:
-        client.ask(b"GET http://Origin.TEST:8080/x HTTP/1.1\r\nHost: other.test\r\n\r\n")
-    head = server.connections[0].head
-    assert head.line == "GET http://origin.test:8080/x HTTP/1.1"
-    assert head.fields["host"] == "origin.test:8080"
+        answer = client.ask(f"GET {target}/x HTTP/1.1\r\nHost: other.test\r\n\r\n".encode())
+    if answer.status == 200:
+        head = server.connections[0].head
+        assert head.line == f"GET http://{authority}/x HTTP/1.1"
+        assert head.fields["host"] == authority
+    else:
+        assert authority is None and answer.status == 400
 
 
 @pytest.mark.core

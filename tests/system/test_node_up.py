@@ -15,6 +15,7 @@ import pytest
 import demonstration
 import look
 import peers
+import wire
 from demonstration import ORIGIN, UPSTREAMS, can_bind, nodes_of
 
 GONE_S = 15
@@ -104,7 +105,10 @@ def test_a_killed_node_leaves_no_process_and_the_next_start_works(demo, folder):
     pids = [running.pid, *running.children()]
     assert len(pids) == 5 and server in pids
     running.process.kill()
-    peers.wait_for(lambda: not any(map(look.is_alive, pids)), "no process is left", GONE_S)
+    try:
+        peers.wait_for(lambda: not any(map(look.is_alive, pids)), "no process is left", GONE_S)
+    finally:
+        look.kill(pids)
     assert can_bind(("127.0.0.1", running.port))
     again = demo("--listen", f"127.0.0.1:{running.port}", redis=None)
     assert callers(again, 3).keys() == set(UPSTREAMS)
@@ -200,6 +204,35 @@ def test_a_keeper_runs_alone(binary, environment, store):
         finally:
             process.kill()
     assert nodes_of(store) == {}
+
+
+def test_closed_standard_descriptors_are_nobody_elses(binary, environment, store):
+    """A log line must not end up in a client's connection, or in Redis."""
+    place = f"127.0.0.1:{peers.free_port()}"
+    words = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', binary, "up", "--listen", place, "--redis", store.url]
+    with subprocess.Popen(words, env=environment) as process:
+        try:
+            peers.wait_for(lambda: len(nodes_of(store)) == 2, "it runs")
+            links = {os.readlink(f"/proc/{pid}/fd/{fd}") for pid in look.processes(place) for fd in range(3)}
+            assert links == {"/dev/null"}
+        finally:
+            process.terminate()
+            assert process.wait(peers.WAIT_S) == 0
+
+
+def test_a_node_whose_log_nobody_reads_any_more_serves_on(binary, environment, store):
+    place = f"127.0.0.1:{peers.free_port()}"
+    with subprocess.Popen([binary, "up", "--listen", place, "--redis", store.url], env=environment,
+                          stderr=subprocess.PIPE) as process:
+        try:
+            peers.wait_for(lambda: peers.is_serving(*place.split(":")), "it serves")
+            process.stderr.close()
+            for _ in range(3):
+                with wire.Client(("127.0.0.1", int(place.split(":")[1]))) as client:
+                    assert client.get("http://origin.test/").status == 503
+        finally:
+            process.terminate()
+            assert process.wait(peers.WAIT_S) == 0
 
 
 @pytest.mark.parametrize("delay_ms", [0, 2, 4, 6, 8, 10, 12, 15, 20, 30, 50])

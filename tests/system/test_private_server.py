@@ -1,6 +1,7 @@
 """The server that fairlead brings along: started on demand, shared, stopped by the last, and healed."""
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -290,3 +291,26 @@ def test_the_server_holds_none_of_our_descriptors_and_its_own_session(place, use
     assert not [name for name in targets if name.endswith(("/users", "/start"))]
     assert str(place / "redis.log") in targets
     assert os.getsid(server) == server != os.getsid(running.pid)
+
+
+def test_the_servers_log_does_not_grow_for_ever(place, private, servers):
+    place.mkdir(mode=0o700)
+    (place / "redis.log").write_bytes(b"x" * 79 + b"\n" * 100_000 + b"y" * (8 << 20))
+    private("pool", "add", *MEMBERS)
+    assert (place / "redis.log").stat().st_size < 2 << 20
+
+
+def test_kills_while_many_come_and_go_lose_and_invent_no_count(binary, environment, private, servers, allocations):
+    """Whoever is the first, the last, or killed in between: what was printed was counted, and no server is left."""
+    private("pool", "add", *MEMBERS)
+    printed = begun = 0
+    for step in range(10):
+        processes = [subprocess.Popen([binary, "pool", "allocate"], env=environment, stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, encoding="utf-8") for _ in range(6)]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            processes[step % 6].wait(step / 500)
+        processes[step % 6].kill()
+        begun += len(processes)
+        printed += sum(len(process.communicate(timeout=60)[0].split()) for process in processes)
+    assert begun - 10 <= printed <= allocations() <= begun
+    peers.wait_for(lambda: servers() == [], "no server is left", GONE_S)

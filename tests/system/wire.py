@@ -8,6 +8,7 @@ import re
 import socket
 import struct
 import threading
+import time
 
 import peers
 
@@ -47,10 +48,13 @@ class Wire:
             self.wait_until_acknowledged()
 
     def wait_until_acknowledged(self):
-        unacked = 1
-        while unacked:
-            info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-            unacked = struct.unpack_from("=I", info, 24)[0]
+        peers.wait_for(lambda: self._unacknowledged() == 0, "the peer's kernel acknowledges", LIMIT_S,
+                       pause_s=0)
+
+    def _unacknowledged(self):
+        """tcpi_unacked of struct tcp_info."""
+        info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        return struct.unpack_from("=I", info, 24)[0]
 
     def read_some(self, size=65536):
         """What comes next; empty at the end."""
@@ -233,9 +237,10 @@ class Connection(Wire):
 
 
 class Server:
-    """Listens on a free port and runs scripts[i] on connection i, the last one on all that follow. A script is a function
-    of a Connection, in a thread of its own; the connection is closed when it returns. `connections` grows in the order
-    of arrival. Errors of the socket end a script quietly (the peer may go any time), others fail the test at close()."""
+    """Listens on a free port and runs scripts[i] on connection i, the last one on all that follow. A script is a
+    function of a Connection, in a thread of its own; the connection is closed when it returns. `connections` grows in
+    the order of arrival. Errors of the socket end a script quietly (the peer may go any time), others fail the test at
+    close()."""
 
     def __init__(self, *scripts, host="127.0.0.1", port=0, receive_buffer=None):
         self.scripts = scripts
@@ -351,3 +356,16 @@ def closes(connection):
 def is_silent(connection):
     """Reads until the peer goes, says nothing."""
     connection.read_to_end()
+
+
+def drips(first, piece):
+    """Reads a head, sends `first`, then `piece` again and again without end, each long before any time-out."""
+
+    def script(connection):
+        connection.read_head()
+        connection.send(first)
+        while True:
+            connection.send(piece)
+            time.sleep(0.02)
+
+    return script

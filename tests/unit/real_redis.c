@@ -112,8 +112,8 @@ static void become_server(const struct real_redis *redis, const char *option, co
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(setting, sizeof(setting), "--%s", option ? option : "");
 	execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", redis->socket,
-	       "--dir", redis->folder, "--save", "", "--appendonly", "no", "--logfile",
-	       "/dev/null", option ? setting : NULL, value, NULL);
+	       "--dir", redis->folder, "--save", "", "--appendonly", "no", "--logfile", "/dev/null",
+	       option ? setting : NULL, value, NULL);
 	_exit(127);
 }
 

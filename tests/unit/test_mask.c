@@ -100,11 +100,27 @@ static void test_messages_never_show_a_password(void **state)
 	}
 }
 
+static void test_messages_are_short(void **state)
+{
+	char line[4000], text[400];
+
+	(void)state;
+	for (int form = 0; form < 5; form++) {
+		static const char *const ends[] = {"!", ":", ":80", ":u:p", ".x:80:u:p"};
+
+		memset(line, 'a', sizeof(line));
+		memcpy(line + 3000, ends[form], strlen(ends[form]) + 1);
+		message_of(line, text);
+		assert_true(strlen(text) <= 300);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_messages_show_what_is_no_secret),
 	    cmocka_unit_test(test_messages_never_show_a_password),
+	    cmocka_unit_test(test_messages_are_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
