@@ -39,7 +39,7 @@ for i = 3, #ARGV, 2 do
 		return redis.error_reply('ERR fairlead: a value must not hold tab or newline')
 	end
 	if how ~= 'set' and (value == '' or string.find(value, ',', 1, true)) then
-		return redis.error_reply('ERR fairlead: an item of a list is not empty and has no comma')
+		return redis.error_reply('ERR fairlead: an item must have bytes, and no comma')
 	end
 	-- Of a member named twice the last value holds.
 	if not wanted[member] then

@@ -20,7 +20,7 @@ static int check(struct cli *cli)
 	for (size_t i = 0; i < conf_count(conf, CONF_LIST); i++) {
 		const char *path = conf_at(conf, CONF_LIST, i);
 
-		struct stat st;
+		struct stat st = {0};
 		int fault = access(path, R_OK) || stat(path, &st) ? errno : 0;
 
 		if (!fault && !S_ISREG(st.st_mode))

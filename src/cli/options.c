@@ -251,9 +251,8 @@ static int find_command(struct cli *cli, struct conf_error *error)
 		cli->arg_count = cli->copy_count - taken;
 		return 0;
 	}
-	if (*first &&
-	    !command_is_group(
-		first)) /* NOLINT(clang-analyzer-core.NullDereference): copies are texts */
+	/* Copies are texts, never NULL. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+	if (*first && !command_is_group(first))
 		return unknown_command(first, second, error);
 	cli->group = first;
 	return second ? unknown_in_group(first, second, error) : 0;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "node/role.h"
+#include "node/service.h"
 
 static int run(const struct conf *conf, const char *name,
 	       int (*role)(const struct role_context *context), int *listeners, size_t count)
@@ -21,6 +22,7 @@ static int run(const struct conf *conf, const char *name,
 	int r;
 
 	log_context(name);
+	service_hold_signals();
 	if (!*conf_text(conf, CONF_REDIS) &&
 	    private_attach(&context.private, conf_text(conf, CONF_STATE_DIR), error,
 			   sizeof error)) {

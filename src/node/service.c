@@ -88,8 +88,21 @@ static void on_reload(evutil_socket_t number, short what, void *arg)
 		service->reload(service);
 }
 
+void service_hold_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static void watch_signals(struct service *service)
 {
+	sigset_t none;
+
 	static const struct {
 		int number;
 		event_callback_fn cb;
@@ -100,6 +113,9 @@ static void watch_signals(struct service *service)
 				table[i].cb, service);
 		event_add(&service->signals[i], NULL);
 	}
+	/* Held back by whoever started this process. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* A signal that is repeated now must not cut the end short: what is left to do is little, and the private server may have to

@@ -39,6 +39,9 @@ struct service {
 MUST_USE int service_start(struct service *service, const struct role_context *context,
 			   const char *role, bool has_store);
 
+/* Holds back the signals that service_start() begins to heed, so that one that comes early is not lost and does not kill. */
+void service_hold_signals(void);
+
 /* Runs until service_done(). Returns the exit status. */
 int service_run(struct service *service);
 void service_done(struct service *service, int exit_status);

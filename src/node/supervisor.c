@@ -62,14 +62,6 @@ struct supervisor {
 
 /* --- children ----------------------------------------------------------------------------------------------------- */
 
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Each role keeps the listeners that it serves and no other: a descriptor that is left open anywhere keeps its port. */
 static void take_listeners(struct supervisor *s, enum role role, struct role_context *ret)
 {
@@ -99,7 +91,6 @@ static void run_child(struct supervisor *s, struct child *child, pid_t parent, i
 	if (getppid() != parent)
 		_exit(1);
 	close(s->signal_fd);
-	reset_signals();
 	snprintf(name, sizeof name, "%s.%d", roles[child->role].name, child->number);
 	log_context(name);
 	context.name = name;

@@ -60,10 +60,10 @@ void members_free(struct members *members)
 
 	if (!members)
 		return;
-	while ((node = TAILQ_FIRST(&members->order)))
-		forget(
-		    members,
-		    node); /* NOLINT(clang-analyzer-unix.Malloc): it left the list when it was freed */
+	while ((node = TAILQ_FIRST(&members->order))) {
+		/* It left the list when it was freed. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+		forget(members, node);
+	}
 	free(members);
 }
 

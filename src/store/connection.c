@@ -93,7 +93,7 @@ void connection_drain(struct store *store, const char *why)
 	loop_again(store->loop);
 }
 
-static void become_ready(struct store *store)
+void connection_ready(struct store *store)
 {
 	store->state = STORE_READY;
 	store->is_unproven = true;
@@ -116,54 +116,6 @@ void connection_prove(struct store *store)
 	store->is_unproven = false;
 	store->trouble_is_told = false;
 	store->attempts = 0;
-}
-
-/* One answer of the greeting. A rejection closes the connection as soon as the reply has been dealt with. */
-static void on_greeting(int result, const struct reply *reply, void *arg)
-{
-	struct store *store = arg;
-	const char *error = reply_text(reply, NULL);
-	bool is_last = --store->greetings == 0; /* ROLE, which may be forbidden to us */
-
-	(void)result;
-	if (reply_kind(reply) == REPLY_ERROR && !(is_last && !strncmp(error, "NOPERM", 6)))
-		snprintf(store->rejection, sizeof store->rejection, "%s", error);
-	else if (reply_kind(reply) == REPLY_ARRAY &&
-		 strcmp(reply_text(reply_at(reply, 0), NULL), "master"))
-		snprintf(store->rejection, sizeof store->rejection,
-			 "READONLY: this is a replica; name its master");
-	if (is_last && !store->rejection[0])
-		become_ready(store);
-}
-
-static int greet(struct store *store)
-{
-	const struct store_url *url = &store->config.url;
-	struct word auth[3] = {WORD("AUTH"), WORD(url->user), WORD(url->password)};
-	char db[12];
-	int r = 0;
-
-	store->greetings = 2;
-	if (url->password[0] && !url->user[0]) {
-		auth[1] = auth[2];
-		store->greetings++;
-		r = operation_greet(store, auth, 2, on_greeting);
-	} else if (url->user[0]) {
-		store->greetings++;
-		r = operation_greet(store, auth, 3, on_greeting);
-	}
-	if (!r && url->db) {
-		snprintf(db, sizeof db, "%d", url->db);
-		store->greetings++;
-		r = operation_greet(store, (struct word[]){WORD("SELECT"), WORD(db)}, 2,
-				    on_greeting);
-	}
-	/* PING answers LOADING and MISCONF; ROLE tells a replica, and may be forbidden to us. */
-	if (!r)
-		r = operation_greet(store, (struct word[]){WORD("PING")}, 1, on_greeting);
-	if (!r)
-		r = operation_greet(store, (struct word[]){WORD("ROLE")}, 1, on_greeting);
-	return r;
 }
 
 #if HIREDIS_MAJOR >= 1
@@ -202,7 +154,7 @@ static void begin_greeting(struct store *store)
 	store->rejection[0] = '\0';
 	store->state = STORE_GREETING;
 	store->out_position = store->out_written = 0;
-	if (!store->reader || greet(store)) {
+	if (!store->reader || greeting_send(store)) {
 		connection_lost(store, "out of memory");
 		return;
 	}

@@ -80,7 +80,13 @@ void operation_answered(struct store *store, const struct reply *reply);
 MUST_USE int operation_greet(struct store *store, const struct word *words, size_t count,
 			     store_cb *cb);
 
+/* greeting.c: AUTH, SELECT, PING, ROLE; ends in connection_ready() or a rejection. 0 or -errno. */
+MUST_USE int greeting_send(struct store *store);
+
 /* connection.c */
+
+/* The greeting was answered well. */
+void connection_ready(struct store *store);
 
 /* An operation was done: what was wrong before is over. */
 void connection_prove(struct store *store);

@@ -82,8 +82,8 @@ bool spawn_is_alive(const char *dir)
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	is_read = fscanf(file, "%d %llu", &pid, &started) ==
-		  2; /* NOLINT(cert-err34-c): our own numbers */
+	/* Our own numbers. NOLINTNEXTLINE(cert-err34-c) */
+	is_read = fscanf(file, "%d %llu", &pid, &started) == 2;
 	fclose(file);
 	return is_read && started && start_time(pid) == started;
 }
