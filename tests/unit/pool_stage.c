@@ -74,8 +74,8 @@ void pool_stage_play(struct pool_stage *p)
 
 void pool_stage_end(struct pool_stage *p)
 {
-	pool_free(p->pool);
 	store_free(p->store);
+	pool_free(p->pool);
 	stage_fini(&p->stage);
 	redis_stop(&p->redis);
 	if (p->folder[0]) {
