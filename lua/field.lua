@@ -9,8 +9,9 @@
 -- ARGV[1] how: `set`; `join` or `leave` (the value of the key is a comma-separated list, to which
 --   the given value, without commas, is added at the end or from which it is taken)
 -- ARGV[2] key: not empty, no `=`, tab or newline
--- ARGV[3..] member, value: up to 256 pairs. An empty value, or an empty list, removes the key; a
---   member whose packed value becomes empty leaves the hash. Tab and newline in a value are refused
+-- ARGV[3..] member, value: up to 256 pairs. To set an empty value removes the key, and a member
+--   whose packed value becomes empty leaves the hash. A list that becomes empty stays, as an empty
+--   value: without sources is not without a record. Tab and newline in a value are refused
 -- Returns: how many members changed
 -- Worst case: 256 members read by one HMGET, written by one HDEL and one HSET.
 
@@ -56,7 +57,7 @@ local function packed_get(packed)
 			return string.sub(pair, #prefix + 1)
 		end
 	end
-	return ''
+	return nil
 end
 
 -- The list without `item`, and with it at the end if it is to join.
@@ -75,13 +76,11 @@ local function list_change(list, item)
 	return table.concat(items, ',')
 end
 
+-- The packed value with this value under the key, or without the key for nil.
 local function packed_set(packed, value)
-	if how ~= 'set' then
-		value = list_change(packed_get(packed), value)
-	end
-	local pair = table.concat({ prefix, value })
+	local pair = value and table.concat({ prefix, value })
 	local pairs_kept = {}
-	local is_placed = value == ''
+	local is_placed = not value
 	for old in string.gmatch(packed, '[^\t]+') do
 		if string.sub(old, 1, #prefix) ~= prefix then
 			pairs_kept[#pairs_kept + 1] = old
@@ -96,13 +95,24 @@ local function packed_set(packed, value)
 	return table.concat(pairs_kept, '\t')
 end
 
+local function packed_change(packed, value)
+	if how == 'set' then
+		return packed_set(packed, value ~= '' and value or nil)
+	end
+	local list = packed_get(packed)
+	if how == 'leave' and not list then
+		return packed
+	end
+	return packed_set(packed, list_change(list or '', value))
+end
+
 local before = redis.call('HMGET', hash, unpack(members))
 -- '' is no member: with it the first write, by which Redis judges memory, is always a removal.
 local removed = { '' }
 local written = {}
 for i, member in ipairs(members) do
-	local after = packed_set(before[i] or '', wanted[member])
-	if after == '' and before[i] then
+	local after = packed_change(before[i] or '', wanted[member])
+	if how == 'set' and after == '' and before[i] then
 		removed[#removed + 1] = member
 	elseif after ~= '' and after ~= before[i] then
 		written[#written + 1] = member

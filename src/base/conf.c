@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/conf_source.h"
 #include "base/conf_value.h"
 #include "base/secret.h"
 
@@ -199,6 +200,7 @@ void conf_fini(struct conf *conf)
 {
 	for (int id = 0; id < CONF_ROWS; id++)
 		value_clear(&conf->values[id]);
+	conf_source_free_all(conf);
 	free(conf->file);
 	conf->file = NULL;
 }

@@ -31,6 +31,13 @@ enum conf_id {
 	CONF_ROWS
 };
 
+/* The settings of a section [source NAME]: a row of tables/source.def each. */
+enum conf_source_id {
+#define SOURCE(name, text, kind, initial, min, max, placeholder, help) SOURCE_##name,
+#include "tables/source.def"
+	SOURCE_ROWS
+};
+
 enum conf_kind {
 	KIND_TEXT,
 	KIND_PATH,
@@ -45,7 +52,7 @@ enum conf_kind {
 enum conf_where { WHERE_FLAG, WHERE_ENVIRONMENT, WHERE_SETTING };
 enum conf_level { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
 
-/* One row of tables/config.def. */
+/* One row of tables/config.def, or of tables/source.def (groups 0, WHERE_SETTING). */
 struct conf_row {
 	const char *name; /* with underscores */
 	enum conf_kind kind;
@@ -68,6 +75,8 @@ struct conf_value {
 struct conf {
 	struct conf_value values[CONF_ROWS];
 	char *file; /* NULL: none was read */
+	struct conf_source *sources;
+	size_t source_count;
 };
 
 /* Where a value stands. `file` and `line` are looked at for FROM_FILE only. */
@@ -101,8 +110,8 @@ MUST_USE int conf_set(struct conf *conf, enum conf_id id, const char *value,
  * conf_set(). */
 MUST_USE int conf_load_env(struct conf *conf, struct conf_error *error);
 
-/* Reads a file of "name = value" lines. Results as conf_set(), or another -errno with `error`:
- * not readable. */
+/* Reads a file of "name = value" lines: settings, and below each [source NAME] those of a source.
+ * Results as conf_set(), or another -errno with `error`: not readable. */
 MUST_USE int conf_load_file(struct conf *conf, const char *path, struct conf_error *error);
 
 const struct conf_row *conf_row(enum conf_id id);
@@ -131,6 +140,20 @@ bool conf_bool(const struct conf *conf, enum conf_id id);
 int conf_enum(const struct conf *conf, enum conf_id id);
 size_t conf_count(const struct conf *conf, enum conf_id id);
 const char *conf_at(const struct conf *conf, enum conf_id id, size_t index);
+
+/* The sections [source NAME], in the order of the file. Names are unique. */
+size_t conf_source_count(const struct conf *conf);
+const char *conf_source_name(const struct conf *conf, size_t index);
+
+/* Does its section set it? */
+bool conf_source_is_set(const struct conf *conf, size_t index, enum conf_source_id id);
+
+/* Values of a source, as those above. */
+const char *conf_source_text(const struct conf *conf, size_t index, enum conf_source_id id);
+int64_t conf_source_ms(const struct conf *conf, size_t index, enum conf_source_id id);
+size_t conf_source_bytes(const struct conf *conf, size_t index, enum conf_source_id id);
+bool conf_source_bool(const struct conf *conf, size_t index, enum conf_source_id id);
+int conf_source_enum(const struct conf *conf, size_t index, enum conf_source_id id);
 
 /* The settings in force as a file that conf_load_file() reads, each below a comment with its
  * origin. Credentials are masked. */

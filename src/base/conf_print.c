@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/conf_source.h"
 #include "base/conf_value.h"
 #include "base/secret.h"
 
@@ -42,29 +43,49 @@ static void print_text(const char *text, FILE *out)
 	fputs(clean ? text : shown, out);
 }
 
+static void print_value(const struct conf_row *row, const char *value, int64_t number, FILE *out)
+{
+	char text[64];
+
+	/* Behind a blank a semicolon begins a comment. */
+	fprintf(out, "%s =%s", row->name, *value == ';' ? "" : " ");
+	if (row->kind == KIND_BOOL) {
+		fputs(number ? "true" : "false", out);
+	} else if (row->kind == KIND_INT || row->kind == KIND_MS || row->kind == KIND_BYTES) {
+		conf_value_print(row->kind, number, text, sizeof text);
+		fputs(text, out);
+	} else {
+		print_text(value, out);
+	}
+	fputc('\n', out);
+}
+
 static void print_setting(const struct conf *conf, enum conf_id id, FILE *out)
 {
 	const struct conf_value *value = &conf->values[id];
 	const struct conf_row *row = conf_row(id);
-	char text[64];
 
 	print_origin(conf, id, out);
-	if (value->count == 0) {
+	if (value->count == 0)
 		fprintf(out, "# %s =\n", row->name);
-		return;
-	}
-	for (size_t i = 0; i < value->count; i++) {
-		fprintf(out, "%s = ", row->name);
-		if (row->kind == KIND_BOOL) {
-			fputs(value->number ? "true" : "false", out);
-		} else if (row->kind == KIND_INT || row->kind == KIND_MS ||
-			   row->kind == KIND_BYTES) {
-			conf_value_print(row->kind, value->number, text, sizeof text);
-			fputs(text, out);
-		} else {
-			print_text(value->texts[i], out);
-		}
-		fputc('\n', out);
+	for (size_t i = 0; i < value->count; i++)
+		print_value(row, value->texts[i], value->number, out);
+}
+
+static void print_source(const struct conf *conf, size_t index, FILE *out)
+{
+	fprintf(out, "\n[source %s]\n", conf_source_name(conf, index));
+	for (int id = 0; id < SOURCE_ROWS; id++) {
+		int line = conf_source_line(conf, index, (enum conf_source_id)id);
+		int64_t number;
+		const char *text =
+		    conf_source_stored(conf, index, (enum conf_source_id)id, &number);
+
+		if (line)
+			fprintf(out, "# from %s:%d\n", conf->file ? conf->file : "the file", line);
+		else
+			fputs("# default\n", out);
+		print_value(conf_source_row((enum conf_source_id)id), text, number, out);
 	}
 }
 
@@ -74,6 +95,8 @@ void conf_print(const struct conf *conf, FILE *out)
 	for (int id = 0; id < CONF_ROWS; id++)
 		if (conf_row((enum conf_id)id)->where == WHERE_SETTING)
 			print_setting(conf, (enum conf_id)id, out);
+	for (size_t i = 0; i < conf_source_count(conf); i++)
+		print_source(conf, i, out);
 }
 
 static void markdown_row(enum conf_id id, FILE *out)

@@ -68,6 +68,11 @@ void metric_add(enum metric metric, int label, int64_t n)
 	atomic_fetch_add_explicit(value(own_slot, metric, label), n, memory_order_relaxed);
 }
 
+void metric_set(enum metric metric, int64_t n)
+{
+	atomic_store_explicit(value(own_slot, metric, 0), n, memory_order_relaxed);
+}
+
 int64_t metric_get(int slot, enum metric metric, int label)
 {
 	return atomic_load_explicit(value(slot, metric, label), memory_order_relaxed);

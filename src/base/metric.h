@@ -35,6 +35,8 @@ void metric_use(int slot);
 
 /* `label`: 0 where the metric has none, else an enum reason. */
 void metric_add(enum metric metric, int label, int64_t n);
+/* Of a gauge. */
+void metric_set(enum metric metric, int64_t value);
 int64_t metric_get(int slot, enum metric metric, int label);
 
 /* The value in the slot of this process, over all labels. */

@@ -172,3 +172,11 @@ int session_write_rules(struct session *session, const struct word *words, size_
 	session->result = r;
 	return r || session_wait(session) ? session_failed(session) : EXIT_FINE;
 }
+
+int session_found_pool(struct session *session)
+{
+	struct word words[] = {WORD("allow_private"), WORD("1")};
+
+	return session_write_rules(session, words,
+				   conf_bool(&session->cli->conf, CONF_ALLOW_PRIVATE) ? 2 : 0);
+}

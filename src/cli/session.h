@@ -31,6 +31,10 @@ void session_answered(struct session *session, int result, const char *error);
 MUST_USE int session_read_rules(struct session *session);
 MUST_USE int session_write_rules(struct session *session, const struct word *words, size_t count);
 
+/* Salt and wire version, without which there are no identifiers; --allow-private becomes the pool's rule, since every node must
+ * dial these members. Results as above. */
+MUST_USE int session_found_pool(struct session *session);
+
 /* Says what went wrong with the store and what to do; returns EXIT_FAILED. */
 int session_failed(struct session *session);
 

@@ -214,6 +214,13 @@ int dedupe_add(struct dedupe *d, const struct dedupe_item *item)
 	return 0;
 }
 
+bool dedupe_has(const struct dedupe *d, const char *text, size_t len)
+{
+	uint32_t hash = (uint32_t)siphash(d->key, text, len);
+
+	return d->slot_count && slot_find(d, hash, text, len)->at != EMPTY;
+}
+
 bool dedupe_next(const struct dedupe *d, size_t *at, struct dedupe_item *ret)
 {
 	uint16_t text_len;

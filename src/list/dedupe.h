@@ -34,6 +34,8 @@ void dedupe_fini(struct dedupe *d);
  * over 256 bytes each on average), -EMSGSIZE (over 65,535 bytes) or -ENOMEM. */
 MUST_USE int dedupe_add(struct dedupe *d, const struct dedupe_item *item);
 
+bool dedupe_has(const struct dedupe *d, const char *text, size_t len);
+
 /* Walks the items in the order of their coming: *at is 0 first, and advanced. False at the end.
  * Pointers hold until the next dedupe_add(). */
 bool dedupe_next(const struct dedupe *d, size_t *at, struct dedupe_item *ret);

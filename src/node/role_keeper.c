@@ -8,24 +8,26 @@
 #include "base/clock.h"
 #include "base/demo.h"
 #include "base/log.h"
+#include "base/metric.h"
 #include "node/heartbeat.h"
 #include "node/role.h"
 #include "node/service.h"
+#include "node/sources.h"
 #include "pool/types.h"
-#include "source/load.h"
+#include "source/source.h"
 #include "store/info.h"
 
 #define SWEEP_MS 60000
+#define AGE_MS 1000
 #define START_MS 15000
 #define DEMO_SOURCE "demo"
 
 struct keeper {
 	struct service service;
 	const struct role_context *context;
-	size_t next_list; /* to be loaded */
-	struct load *load;
-	char source[128];
-	struct alarm sweep;
+	struct source *sources[SOURCES_MAX];
+	size_t source_count, files_awaited;
+	struct alarm sweep, age;
 	bool is_serving;
 	bool is_supplying;
 };
@@ -72,72 +74,9 @@ static int change_demo(struct keeper *keeper, enum change change, change_cb *cb)
 
 /* --- supplying the pool, one step after the other ----------------------------------------------------------------- */
 
-static void load_next(struct keeper *keeper);
-
 static void complain(const char *what, int result, const char *error)
 {
 	log_error(what, LOG_TEXT("reason", result_word(result)), LOG_TEXT("error", error));
-}
-
-/* The name of a source in a member's record: its path, without what the record's syntax uses. */
-static void name_source(struct keeper *keeper, const char *path)
-{
-	size_t at = (size_t)snprintf(keeper->source, sizeof keeper->source, "list:");
-
-	for (; *path && at + 1 < sizeof keeper->source; path++)
-		keeper->source[at++] = strchr("\t\n,=", *path) ? '_' : *path;
-	keeper->source[at] = '\0';
-}
-
-static void on_loaded(int result, const char *error, const struct load_result *done, void *arg)
-{
-	struct keeper *keeper = arg;
-	const uint64_t *placed = done->placed;
-
-	if (result)
-		complain("a list could not be applied", result, error);
-	else
-		log_info(
-		    "list loaded", LOG_TEXT("source", keeper->source),
-		    LOG_NUMBER("joined", (int64_t)placed[PLACED_JOINED]),
-		    LOG_NUMBER("eligible_before", (int64_t)placed[PLACED_ELIGIBLE]),
-		    LOG_NUMBER("kept_out", (int64_t)(placed[PLACED_PARKED] + placed[PLACED_LEFT])));
-	load_free(keeper->load);
-	keeper->load = NULL;
-	if (result)
-		give_up(keeper);
-	else
-		load_next(keeper);
-}
-
-static void report_rejects(const char *path, const struct load_summary *summary)
-{
-	for (int verdict = VERDICT_HEADER + 1; verdict < VERDICT_COUNT; verdict++)
-		if (summary->counts[verdict])
-			log_warn("entries rejected", LOG_TEXT("list", path),
-				 LOG_TEXT("reason", verdict_word(verdict)),
-				 LOG_NUMBER("count", (int64_t)summary->counts[verdict]),
-				 LOG_NUMBER("first_line", (int64_t)summary->first[verdict].line),
-				 LOG_TEXT("first", summary->first[verdict].text
-						       ? summary->first[verdict].text
-						       : ""),
-				 LOG_TEXT("hint", verdict_hint(verdict)));
-}
-
-static int read_list(struct keeper *keeper, const char *path)
-{
-	const struct conf *conf = keeper->service.conf;
-	struct endpoint_rules rules = {
-	    .default_scheme = (enum scheme)conf_enum(conf, CONF_DEFAULT_SCHEME),
-	    .colon_order = (enum colon_order)conf_enum(conf, CONF_COLON_ORDER),
-	    .allow_private = rules_flag(pool_rules(keeper->service.pool), RULE_ALLOW_PRIVATE),
-	    .allow_single_label = conf_bool(conf, CONF_ALLOW_SINGLE_LABEL),
-	};
-	int r = load_new(&keeper->load, &rules);
-
-	if (!r)
-		r = load_read_file(keeper->load, path);
-	return r;
 }
 
 static void serve(struct keeper *keeper)
@@ -147,38 +86,73 @@ static void serve(struct keeper *keeper)
 	sweep(keeper);
 }
 
-static void load_next(struct keeper *keeper)
+/* Files are read before the node serves; what comes over the network may take its time. */
+static void on_first_attempt(struct source *source, void *arg)
 {
-	const struct conf *conf = keeper->service.conf;
-	const char *path;
+	struct keeper *keeper = arg;
+
+	(void)source;
+	if (--keeper->files_awaited == 0)
+		serve(keeper);
+}
+
+static void on_first_fetch(struct source *source, void *arg)
+{
+	(void)source;
+	(void)arg;
+}
+
+static int add_source(struct keeper *keeper, size_t index)
+{
+	struct service *service = &keeper->service;
+	struct source_config config;
+	char name[SOURCE_NAME_MAX];
+	bool is_url;
 	int r;
 
-	while (keeper->next_list < conf_count(conf, CONF_LIST)) {
-		path = conf_at(conf, CONF_LIST, keeper->next_list++);
-		r = read_list(keeper, path);
-		if (r) {
-			log_error("a list cannot be read", LOG_TEXT("list", path),
-				  LOG_TEXT("error", strerror(-r)));
-			if (!keeper->is_serving) {
-				give_up(keeper);
-				return;
-			}
-			continue;
-		}
-		report_rejects(path, load_summary(keeper->load));
-		name_source(keeper, path);
-		if (load_count(keeper->load) &&
-		    !load_apply(keeper->load, keeper->service.pool, CHANGE_ADD, keeper->source,
-				on_loaded, keeper))
-			return;
-		log_warn("a list has no usable entry; the pool stays as it is",
-			 LOG_TEXT("list", path));
-		load_free(keeper->load);
-		keeper->load = NULL;
-	}
+	sources_at(service->conf, index, &config, name);
+	config.rules.allow_private = rules_flag(pool_rules(service->pool), RULE_ALLOW_PRIVATE);
+	is_url = source_is_url(config.place);
+	r = source_new(&keeper->sources[keeper->source_count], service->loop, service->store,
+		       service->pool, &config, is_url ? on_first_fetch : on_first_attempt, keeper);
+	if (r)
+		return r;
+	keeper->source_count++;
+	keeper->files_awaited += !is_url;
+	return 0;
+}
+
+/* The pool is founded: its sources begin, or read all once more. */
+static void supply(struct keeper *keeper)
+{
 	keeper->is_supplying = false;
-	if (!keeper->is_serving)
+	for (size_t i = 0; i < keeper->source_count; i++)
+		source_refresh(keeper->sources[i]);
+	if (keeper->is_serving)
+		return;
+	for (size_t i = 0; i < sources_count(keeper->service.conf); i++) {
+		if (add_source(keeper, i)) {
+			complain("a source cannot be watched", -ENOMEM, "");
+			give_up(keeper);
+			return;
+		}
+	}
+	if (!keeper->files_awaited)
 		serve(keeper);
+}
+
+static void tell_age(void *arg)
+{
+	struct keeper *keeper = arg;
+	int64_t oldest = 0;
+
+	for (size_t i = 0; i < keeper->source_count; i++) {
+		int64_t age = source_age_ms(keeper->sources[i]);
+
+		oldest = age > oldest ? age : oldest;
+	}
+	metric_set(METRIC_SOURCE_AGE, oldest);
+	alarm_set(&keeper->age, clock_ms() + AGE_MS);
 }
 
 static void on_demo(int result, const char *error, const enum placed *placed, size_t count,
@@ -193,7 +167,7 @@ static void on_demo(int result, const char *error, const enum placed *placed, si
 		give_up(keeper);
 		return;
 	}
-	load_next(keeper);
+	supply(keeper);
 }
 
 /* Another node's demonstration, whose members stay. */
@@ -222,7 +196,7 @@ static void on_rules(int result, const char *error, void *arg)
 		complain("the pool's rules could not be written", result, error);
 		give_up(keeper);
 	} else if (!is_demo && is_demo_running()) {
-		load_next(keeper);
+		supply(keeper);
 	} else if (change_demo(keeper, is_demo ? CHANGE_ADD : CHANGE_REMOVE, on_demo)) {
 		give_up(keeper);
 	}
@@ -234,7 +208,6 @@ static void write_rules(int result, const char *error, void *arg)
 	struct word words[] = {WORD("allow_private"), WORD("1")};
 	bool allow = conf_bool(keeper->service.conf, CONF_ALLOW_PRIVATE);
 
-	keeper->next_list = 0;
 	if (result == REASON_STORE_REFUSED && strncmp(error, "NOPERM", 6)) {
 		fprintf(stderr, "fairlead: %s; rename that key, or choose another --pool\n", error);
 		give_up(keeper);
@@ -273,9 +246,7 @@ static void reload(struct service *service)
 	if (!keeper->is_serving || keeper->is_supplying)
 		return;
 	log_info("lists are read again");
-	keeper->is_supplying = true;
-	keeper->next_list = 0;
-	load_next(keeper);
+	supply(keeper);
 }
 
 /* A pool that was founded has a salt. Without one the server has lost all: the pool is supplied again. */
@@ -336,19 +307,25 @@ static int wait_for_store(struct keeper *keeper)
 
 int role_keeper(const struct role_context *context)
 {
-	struct keeper keeper = {
-	    .context = context,
-	    .service = {.stop = stop, .reload = reload, .rules_read = check_pool}};
+	static struct keeper keeper;
+	keeper =
+	    (struct keeper){.context = context,
+			    .service = {.stop = stop, .reload = reload, .rules_read = check_pool}};
 	int r = service_start(&keeper.service, context, "keeper", true);
 
 	if (!r)
 		r = wait_for_store(&keeper);
 	if (!r) {
 		alarm_init(&keeper.sweep, keeper.service.loop, sweep, &keeper);
+		alarm_init(&keeper.age, keeper.service.loop, tell_age, &keeper);
+		tell_age(&keeper);
 		r = judge_server(&keeper) ? 1 : service_run(&keeper.service);
 		alarm_fini(&keeper.sweep);
+		alarm_fini(&keeper.age);
 	}
-	load_free(keeper.load);
+	service_end_store(&keeper.service);
+	for (size_t i = 0; i < keeper.source_count; i++)
+		source_free(keeper.sources[i]);
 	service_fini(&keeper.service);
 	return r;
 }

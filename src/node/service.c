@@ -241,17 +241,24 @@ int service_run(struct service *service)
 	return service->exit_status;
 }
 
-void service_fini(struct service *service)
+void service_end_store(struct service *service)
 {
-	if (!service->loop)
-		return;
 	if (service->pool) {
 		alarm_fini(&service->heartbeat);
 		alarm_fini(&service->rules);
 		say_goodbye(service);
 	}
-	unwatch_signals(service);
 	store_free(service->store);
+	service->store = NULL;
+}
+
+void service_fini(struct service *service)
+{
+	if (!service->loop)
+		return;
+	if (service->store)
+		service_end_store(service);
+	unwatch_signals(service);
 	pool_free(service->pool);
 	loop_free(service->loop);
 	log_hold(false);

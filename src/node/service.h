@@ -46,6 +46,9 @@ void service_hold_signals(void);
 int service_run(struct service *service);
 void service_done(struct service *service, int exit_status);
 
+/* Says goodbye to the store and ends what is under way there: before what waits for it is freed. */
+void service_end_store(struct service *service);
+
 /* Says goodbye to the store and releases everything but the private server. */
 void service_fini(struct service *service);
 

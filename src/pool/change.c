@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS_MAX 5
-#define WORDS_MAX (3 + 2 * CHANGE_MAX)
+#define STEPS_MAX 6
+#define WORDS_MAX (16 + 2 * CHANGE_MAX)
 
 struct job;
 
@@ -25,7 +25,7 @@ struct job {
 	size_t count;
 	struct change_item items[CHANGE_MAX];
 	enum placed placed[CHANGE_MAX];
-	bool is_skipped[CHANGE_MAX]; /* unknown to the pool */
+	bool is_skipped[CHANGE_MAX]; /* done with, or unknown to the pool */
 	size_t word_count;
 	struct word words[WORDS_MAX];
 	size_t texts_size;
@@ -110,6 +110,11 @@ static int edit(struct job *job, enum pool_key hash, const char *how, const char
 	return job->word_count > 3 ? send_script(job, SCRIPT_FIELD) : nothing_to_send();
 }
 
+static int leave_source(struct job *job)
+{
+	return edit(job, KEY_PROXIES, "leave", "sources", job->source);
+}
+
 static int name_source(struct job *job)
 {
 	return edit(job, KEY_PROXIES, "join", "sources", job->source);
@@ -129,6 +134,42 @@ static int mark_paused(struct job *job)
 static int mark_enabled(struct job *job)
 {
 	return edit(job, KEY_ADMIN, "set", "state", "");
+}
+
+/* Newcomers in one call; whoever is known is left to the steps behind. */
+static int enter(struct job *job, const char *admit)
+{
+	static const enum pool_key keys[] = {KEY_POOL,   KEY_PARKED, KEY_OFFSET, KEY_PROXIES,
+					     KEY_HEALTH, KEY_RULES,  KEY_LIVE,   KEY_BUSY};
+
+	begin(job);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		add(job, pool_key(pool_keys(job->pool), keys[i]));
+	add(job, WORD(admit));
+	add(job, WORD(job->source));
+	for (size_t i = 0; i < job->count; i++) {
+		add(job, WORD(job->items[i].id));
+		add(job, WORD(job->items[i].tags ? job->items[i].tags : ""));
+	}
+	return send_script(job, SCRIPT_ENTER);
+}
+
+static int enter_eligible(struct job *job)
+{
+	return enter(job, "1");
+}
+
+static int enter_candidate(struct job *job)
+{
+	return enter(job, "0");
+}
+
+static void take_entries(struct job *job, const struct reply *reply)
+{
+	for (size_t i = 0; i < job->count; i++) {
+		job->placed[i] = (enum placed)reply_integer(reply_at(reply, i), PLACED_UNKNOWN);
+		job->is_skipped[i] = job->placed[i] != PLACED_UNKNOWN;
+	}
 }
 
 static int place(struct job *job)
@@ -184,10 +225,19 @@ static void take_removals(struct job *job, const struct reply *reply)
  * the first placing of park and restore only asks. */
 static const struct step plans[CHANGE_COUNT][STEPS_MAX] = {
     [CHANGE_ADD] = {{save_secrets, NULL},
+		    {enter_eligible, take_entries},
 		    {name_source, NULL},
 		    {mark_up, NULL},
 		    {place, take_places}},
-    [CHANGE_CANDIDATE] = {{save_secrets, NULL}, {name_source, NULL}, {place, take_places}},
+    [CHANGE_CANDIDATE] = {{save_secrets, NULL},
+			  {enter_candidate, take_entries},
+			  {name_source, NULL},
+			  {place, take_places}},
+    [CHANGE_SUPPLY] = {{save_secrets, NULL},
+		       {enter_eligible, take_entries},
+		       {name_source, NULL},
+		       {place, take_places}},
+    [CHANGE_LEAVE] = {{leave_source, NULL}, {place, take_places}},
     [CHANGE_PARK] = {{place, take_places}, {mark_paused, NULL}, {place, take_places}},
     [CHANGE_RESTORE] = {{place, take_places},
 			{mark_enabled, NULL},
@@ -266,7 +316,7 @@ int pool_change(struct pool *pool, enum change change, const char *source,
 	if (pool_is_newer(pool))
 		return -EPERM;
 	for (size_t i = 0; i < count; i++)
-		size += size_of(items[i].id) + size_of(items[i].secret);
+		size += size_of(items[i].id) + size_of(items[i].secret) + size_of(items[i].tags);
 	job = calloc(1, sizeof *job + size);
 	if (!job)
 		return -ENOMEM;
@@ -281,6 +331,7 @@ int pool_change(struct pool *pool, enum change change, const char *source,
 	for (size_t i = 0; i < count; i++) {
 		job->items[i].id = keep(&at, items[i].id);
 		job->items[i].secret = keep(&at, items[i].secret);
+		job->items[i].tags = keep(&at, items[i].tags);
 	}
 	r = advance(job);
 	if (r)

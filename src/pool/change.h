@@ -10,8 +10,10 @@
 #define CHANGE_MAX ((size_t)128)
 
 enum change {
-	CHANGE_ADD,       /* known from `source`, and eligible at once */
-	CHANGE_CANDIDATE, /* known from `source`; parked until it is judged */
+	CHANGE_ADD,       /* named by `source`, and eligible at once, whatever was known of it */
+	CHANGE_CANDIDATE, /* named by `source`; a new one is parked until it is judged */
+	CHANGE_SUPPLY,    /* named by `source`; a new one is eligible, a known one stays as it is */
+	CHANGE_LEAVE,     /* `source` names it no more; without any source it is parked */
 	CHANGE_PARK,      /* paused by the operator; keeps its count */
 	CHANGE_RESTORE,   /* enabled and eligible, joining by the pool's rule */
 	CHANGE_REMOVE,    /* member, credentials and count are forgotten */
@@ -32,7 +34,8 @@ enum placed {
 struct change_item {
 	const char *id;
 	const char
-	    *secret; /* "user:password" percent-encoded, or NULL; CHANGE_ADD and CHANGE_CANDIDATE */
+	    *secret;      /* "user:password" percent-encoded, or NULL; of the first three changes */
+	const char *tags; /* packed "key=value" pairs of a newcomer, or NULL; likewise */
 };
 
 /* `result`: 0 and where each of `count` members stands now, or a store's reason with its error text. */

@@ -16,7 +16,7 @@ struct member_view {
 };
 
 /* `result`: 0 with `count` views, sorted as the store would hand them out (eligible first, then by score and bytes), valid
- * until the callback returns; else a store's reason with its error. */
+ * until the callback returns (an `id` that is set to NULL is the callee's to free); else a store's reason with its error. */
 typedef void view_cb(int result, const char *error, struct member_view *views, size_t count,
 		     void *arg);
 MUST_USE int pool_view(struct pool *pool, view_cb *cb, void *arg);

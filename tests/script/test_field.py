@@ -127,7 +127,41 @@ def test_an_item_joins_a_list_once_and_leaves_it(store, script):
     assert field("hash", "join", "sources", "a", "z", "b", "z") == 0
     assert fields(store) == {b"a": b"sources=x,z\ttag=y", b"b": b"sources=z"}
     assert field("hash", "leave", "sources", "a", "x", "b", "z", "c", "z") == 2
-    assert fields(store) == {b"a": b"sources=z\ttag=y"}
+    assert fields(store) == {b"a": b"sources=z\ttag=y", b"b": b"sources="}
+
+
+@pytest.mark.parametrize(
+    "before, left",
+    [
+        ("sources=x", "sources="),
+        ("tag=y\tsources=x\tk=v", "tag=y\tsources=\tk=v"),
+        ("sources=", "sources="),
+        ("sources=\ttag=y", "sources=\ttag=y"),
+        ("tag=y", "tag=y"),
+        ("", ""),
+    ],
+)
+def test_a_record_stays_when_its_last_item_leaves(store, script, before, left):
+    store.hset("hash", "a", before)
+    assert script("field")("hash", "leave", "sources", "a", "x") == int(before != left)
+    assert fields(store) == {b"a": left.encode()}
+
+
+def test_who_has_no_record_gets_none_by_leaving(store, script):
+    assert script("field")("hash", "leave", "sources", "a", "x") == 0
+    assert not store.exists("hash")
+
+
+def test_an_empty_list_takes_an_item_in_its_place(store, script):
+    store.hset("hash", "a", "k=v\tsources=\ttag=y")
+    assert script("field")("hash", "join", "sources", "a", "x") == 1
+    assert fields(store) == {b"a": b"k=v\tsources=x\ttag=y"}
+
+
+def test_setting_an_empty_value_removes_an_empty_list_and_its_record(store, script):
+    store.hset("hash", "a", "sources=")
+    assert script("field")("hash", "set", "sources", "a", "") == 1
+    assert not store.exists("hash")
 
 
 @pytest.mark.parametrize("how, item", [("join", ""), ("join", "a,b"), ("leave", ""), ("drop", "a")])

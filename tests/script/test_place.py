@@ -116,6 +116,31 @@ def test_a_foreign_member_is_judged_by_its_health_alone(store, place, home, heal
     assert place("h:1") == [code]
 
 
+@pytest.mark.parametrize("record", ["", "sources=", "tags=x", "tags=x\tsources="])
+@pytest.mark.parametrize("home, code", [("pool", PARKED_NOW), ("parked", PARKED), (None, CANDIDATE)])
+def test_a_record_without_sources_is_no_foreign_member(store, place, record, home, code):
+    store.hset("proxies", "a", record)
+    store.hset("health", "a", "state=up")
+    if home:
+        store.zadd(home, {"a": 5})
+    assert place("a") == [code]
+
+
+def test_without_its_last_source_a_member_is_parked_until_another_names_it(store, script, place):
+    field = script("field")
+    add_record(store, "a", sources="x,y")
+    store.zadd("pool", {"a": 7, "b": 6})
+    field("proxies", "leave", "sources", "a", "x")
+    assert place("a") == [ELIGIBLE]
+    field("proxies", "leave", "sources", "a", "y")
+    assert place("a") == [PARKED_NOW]
+    assert (score(store, "parked", "a"), score(store, "pool", "a")) == (7, None)
+    assert place("a") == [PARKED]
+    field("proxies", "join", "sources", "a", "z")
+    assert place("a") == [JOINED]
+    assert (score(store, "parked", "a"), score(store, "pool", "a")) == (None, 7)
+
+
 @pytest.mark.parametrize(
     "health", ["laststate=down\tstate=up", "state=up\tlaststate=down", "x\tstate=up\tstate2=down"]
 )

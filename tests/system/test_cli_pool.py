@@ -170,7 +170,7 @@ def test_a_member_is_shown_with_all_that_is_known(run):
 def test_a_pools_keys_share_its_tag(store, run, pool, tag):
     run("pool", "add", "--pool", pool, A, check=0 if tag else 2)
     keys = set(look.contents(store))
-    assert keys == ({pool} | {f"{tag}:pool:{x}" for x in ("rules", "offset", "proxies", "health", "busy")} if tag
+    assert keys == ({pool} | {f"{tag}:pool:{x}" for x in ("rules", "proxies", "health", "busy")} if tag
                     else set())
 
 

@@ -260,7 +260,7 @@ def test_good_lines_of_a_list_join_and_bad_ones_are_told(node, store, folder):
     path.write_text(LIST)
     running = node("--list", path, role="up", private=False)
     assert store.client.zrange("proxies", 0, -1) == ["http://a.example:3128", "http://b.example:3128"]
-    told = {line["reason"]: line for line in running.log(message="entries rejected", list=str(path))}
+    told = {line["reason"]: line for line in running.log(message="entries rejected", place=str(path))}
     assert told.keys() == {"not-an-endpoint", "bogon"}
     assert (told["not-an-endpoint"]["count"], told["not-an-endpoint"]["first_line"]) == (1, 3)
     assert (told["bogon"]["count"], told["bogon"]["first_line"]) == (2, 5)
@@ -297,7 +297,7 @@ def test_a_list_that_went_bad_changes_nothing_and_is_told(node, store, folder, c
         path.write_text(content)
     before = store.client.zrange("proxies", 0, -1)
     running.process.send_signal(signal.SIGHUP)
-    peers.wait_for(lambda: [x for x in running.log(list=str(path)) if x["level"] in ("warn", "error")], "it is told")
+    peers.wait_for(lambda: [x for x in running.log(place=str(path)) if x["level"] in ("warn", "error")], "it is told")
     assert store.client.zrange("proxies", 0, -1) == before and running.process.poll() is None
 
 

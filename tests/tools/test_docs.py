@@ -39,6 +39,7 @@ def first_arguments(path, macro):
 
 COMMANDS = first_arguments("tables/command.def", "COMMAND")
 SETTINGS = first_arguments("tables/config.def", "CONF")
+SOURCE_SETTINGS = first_arguments("tables/source.def", "SOURCE")
 
 
 # A Redis
@@ -150,6 +151,14 @@ def test_a_setting_stands_in_the_manual_and_the_reference(name):
     assert f"\n| `{flag}` |" in text_of("docs/reference.md")
 
 
+@pytest.mark.parametrize("name", SOURCE_SETTINGS)
+def test_a_setting_of_a_source_stands_in_the_manual_and_the_reference(name):
+    sources = text_of("man/fairlead.1.scd").partition("\n# SOURCES\n")[2].partition("\n# ")[0]
+    escaped = name.replace("_", r"\_")
+    assert f"*{escaped}*" in sources or f"\n{name} = " in sources
+    assert f"\n| `{name}` |" in text_of("docs/reference.md").partition("## Settings of a source")[2]
+
+
 # Links
 
 
@@ -211,6 +220,21 @@ def test_the_example_of_a_configuration_file_is_accepted(tmp_path):
     result = run(BINARY, "up", "--config", file, "--print-config")
     assert (result.returncode, result.stderr) == (0, "")
     assert "dial_timeout = 15s\n" in result.stdout
+
+
+def test_the_example_of_sources_is_accepted(tmp_path):
+    file = tmp_path / "fairlead.conf"
+    file.write_text(blocks("docs/operations.md", "ini")[1])
+    result = run(BINARY, "up", "--config", file, "--print-config")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "[source provider]\n" in result.stdout
+
+
+def test_the_sources_of_the_manual_page_are_accepted(tmp_path):
+    file = tmp_path / "fairlead.conf"
+    file.write_text(next(block for block in blocks("man/fairlead.1.scd", "") if block.startswith("[source")))
+    result = run(BINARY, "up", "--config", file, "--print-config")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 # The wire contract
@@ -321,8 +345,11 @@ def test_the_redis_user_of_the_manual_may_do_all_that_is_needed(tmp_path):
     server = Store(tmp_path, " ".join(block.split()).replace("PASSWORD", "sesame"))
     try:
         server.wait()
+        source = tmp_path / "list.txt"
+        source.write_text("192.0.2.3:1\nhttp://user:password@192.0.2.4:1\n")
         for words in ("add http://192.0.2.1:1 http://192.0.2.2:1", "allocate --count 5", "park http://192.0.2.1:1",
                       "restore http://192.0.2.1:1", "show http://192.0.2.1:1", "list", "stats", "rules start=1",
+                      f"import {source}", f"import --eligible {source}", "export",
                       "remove http://192.0.2.1:1"):
             server.fairlead("pool", *words.split(), user="fairlead:sesame@")
         assert "error" not in server.fairlead("doctor", user="fairlead:sesame@")
@@ -339,3 +366,50 @@ def test_every_line_of_an_example_list_is_understood(store, page):
     store.fairlead("pool", "add", "--parked", "-", given=example)
     entries = [line for line in example.splitlines() if not line.startswith("#")]
     assert store.client.zcard("{proxies}:pool:parked") == len(entries)
+
+
+def verdicts(*words, given):
+    """[(verdict, result)] of a dry import; there is no Redis."""
+    result = run(BINARY, "pool", "import", "--dry-run", "--verdicts", *words, "-", input=given,
+                 env=os.environ | {"FAIRLEAD_REDIS": "redis://127.0.0.1:1"})
+    assert result.returncode == 0, result.stderr
+    return [tuple(line.split("\t")[2:]) for line in result.stdout.splitlines()]
+
+
+def test_the_three_formats_of_the_page_are_read():
+    """What the table and the document of the example say, as RFC 4180 and RFC 8259 read them."""
+    first = ("accepted", "http://203.0.113.7:3128")
+    second = ("accepted", "http://user:pa%20ss@proxy.example:8080")
+    third = ("accepted", "socks5h://[2001:db8::7]:1080")
+    assert verdicts(given=blocks("docs/lists.md", "csv")[0]) == [("skipped", "header"), first, second, third]
+    assert verdicts(given=blocks("docs/lists.md", "json")[0]) == [
+        first, ("accepted", "socks5://203.0.113.7:3128"), second, third]
+    assert verdicts(given=blocks("docs/lists.md", "")[0])[1:4] == [first, second, third]
+
+
+def test_what_https_means_is_as_the_page_says():
+    assert verdicts(given="https://192.0.2.1:1") == [("accepted", "https://192.0.2.1:1")]
+    assert verdicts("--https-means", "connect", given="https://192.0.2.1:1") == [("accepted", "http://192.0.2.1:1")]
+
+
+def test_an_export_is_imported_as_the_page_says(store):
+    members = ["http://alice:p%40ss@proxy1.example:3128", "socks5h://[2001:db8::7]:1080"]
+    store.fairlead("pool", "add", *members, "direct://")
+    store.fairlead("pool", "park", members[1])
+    exported = store.fairlead("pool", "export")
+    assert sorted(line for line in exported.splitlines() if not line.startswith("#")) == sorted(members)
+    store.fairlead("pool", "import", "--pool", "spare", "-", given=exported)
+    assert sorted(store.fairlead("pool", "export", "--pool", "spare").split()) == sorted(members)
+
+
+def known_names():
+    """The words that name the parts of an entry, as src/list/fields.c has them."""
+    table = re.search(r"names\[.*?\] = \{(.*?)\n};", text_of("src/list/fields.c"), re.DOTALL)[1]
+    return set(re.findall(r'"(\w+)"', table))
+
+
+def test_every_name_of_a_column_is_on_the_page():
+    names = known_names()
+    assert len(names) > 20
+    page = text_of("docs/lists.md").partition("**Names**")[2].partition("**Tags.**")[0].lower()
+    assert {name for name in names if not re.search(rf"\b{name.lower()}\b", page)} == set()

@@ -1,4 +1,4 @@
-/* test_conf.c - settings: precedence, ranges, units, files, messages. */
+/* test_conf.c - settings: precedence, ranges, units, messages. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -44,32 +43,6 @@ static void set(enum conf_id id, const char *value, struct conf_place place)
 static void refuse(enum conf_id id, const char *value, struct conf_place place, const char *text)
 {
 	assert_int_equal(conf_set(&conf, id, value, place, &error), -EINVAL);
-	assert_string_equal(error.text, text);
-}
-
-/* Loads a file of that content; the result of conf_load_file(). Its name in messages is cut down to "F". */
-static int load(const char *content)
-{
-	char path[] = "/tmp/fairlead-test-conf-XXXXXX";
-	int fd = mkstemp(path);
-	int r;
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
-	close(fd);
-	r = conf_load_file(&conf, path, &error);
-	unlink(path);
-	if (strncmp(error.text, path, strlen(path)) == 0) {
-		error.text[0] = 'F';
-		memmove(error.text + 1, error.text + strlen(path),
-			strlen(error.text + strlen(path)) + 1);
-	}
-	return r;
-}
-
-static void refuse_file(const char *content, const char *text)
-{
-	assert_int_equal(load(content), -EINVAL);
 	assert_string_equal(error.text, text);
 }
 
@@ -333,63 +306,21 @@ static void test_the_environment_is_read_and_an_empty_variable_is_none(void **st
 	assert_int_equal(conf_int(&conf, CONF_COUNT), 1);
 }
 
-static void test_a_file_is_read(void **state)
+static void test_how_lists_are_read_is_set_like_the_rest(void **state)
 {
 	(void)state;
-	assert_int_equal(load("# a comment\n[fairlead]\ntries = 4 ; why\nlisten =\n"
-			      "  127.0.0.1:1\n  [::1]:2, unix:/x\nconnect_timeout=2s"),
-			 0);
-	assert_int_equal(conf_int(&conf, CONF_TRIES), 4);
-	assert_int_equal(conf_ms(&conf, CONF_CONNECT_TIMEOUT), 2000);
-	assert_int_equal(conf_count(&conf, CONF_LISTEN), 3);
-	assert_string_equal(conf_at(&conf, CONF_LISTEN, 2), "unix:/x");
-}
-
-static void test_a_file_needs_no_section(void **state)
-{
-	(void)state;
-	assert_int_equal(load("tries = 4\n"), 0);
-	assert_int_equal(conf_int(&conf, CONF_TRIES), 4);
-}
-
-static void test_a_mistake_in_a_file_is_told_with_its_line(void **state)
-{
-	(void)state;
-	refuse_file("\ntries = 11\n", "F:2: tries = 11: must be 1 to 10");
-	refuse_file("trys = 3\n", "F:1: unknown setting 'trys'");
-	refuse_file("tries = 3\n\ntries = 4\n", "F:3: tries is set twice, first on line 1");
-	refuse_file("tries = 3\njunk\n", "F:2: not a line of the form 'name = value'");
-	refuse_file("count = 3\n", "F:1: count cannot be set in a file");
-	refuse_file("config = x\n", "F:1: config cannot be set in a file");
-}
-
-static void test_another_section_is_refused_with_its_line(void **state)
-{
-	(void)state;
-	refuse_file("tries = 3\n\n[pool paid]\npolicy = x\n",
-		    "F:3: unknown section [pool paid]; the only one is [fairlead]");
-	refuse_file("[pool]\n", "F:1: unknown section [pool]; the only one is [fairlead]");
-}
-
-static void test_a_line_that_would_be_cut_is_refused(void **state)
-{
-	char content[5000];
-
-	(void)state;
-	memset(content, 'a', sizeof content);
-	memcpy(content, "pool = ", 7);
-	strcpy(content + 4990, "\n");
-	refuse_file(content, "F:1: the line is too long; a list can go on in indented lines below");
-}
-
-static void test_a_file_that_cannot_be_read_is_named(void **state)
-{
-	(void)state;
-	assert_int_equal(conf_load_file(&conf, "/nonexistent/f.ini", &error), -ENOENT);
-	assert_string_equal(error.text,
-			    "cannot read /nonexistent/f.ini: No such file or directory");
-	assert_int_equal(conf_load_file(&conf, "/tmp", &error), -EISDIR);
-	assert_string_equal(error.text, "cannot read /tmp: Is a directory");
+	assert_string_equal(conf_text(&conf, CONF_ON_REJECT), "skip");
+	assert_string_equal(conf_text(&conf, CONF_FORMAT), "auto");
+	assert_string_equal(conf_text(&conf, CONF_HTTPS_MEANS), "tls");
+	assert_int_equal(conf_ms(&conf, CONF_LIST_INTERVAL), 600000);
+	assert_int_equal(conf_ms(&conf, CONF_LIST_GRACE), 600000);
+	assert_int_equal(conf_bytes(&conf, CONF_LIST_MAX_BYTES), 67108864);
+	assert_int_equal(conf_ms(&conf, CONF_LIST_TIMEOUT), 60000);
+	refuse(CONF_LIST_INTERVAL, "9s", from_flag, "--list-interval 9s: must be 10s to 7d");
+	refuse(CONF_LIST_GRACE, "31d", from_flag, "--list-grace 31d: must be 0 to 30d");
+	refuse(CONF_LIST_MAX_BYTES, "2g", from_flag, "--list-max-bytes 2g: must be 1k to 1g");
+	refuse(CONF_LIST_SPLIT, "city", from_file,
+	       "f.ini:12: list_split = city: must be one of none, country, anonymity");
 }
 
 /* Prints the settings in force into `buffer`. */
@@ -400,30 +331,6 @@ static void print_into(char *buffer, size_t size)
 	assert_non_null(out);
 	conf_print(&conf, out);
 	assert_int_equal(fclose(out), 0);
-}
-
-static void test_a_dump_reads_back_as_the_same_settings(void **state)
-{
-	static char dump[16384], again[16384];
-
-	(void)state;
-	set(CONF_TRIES, "4", from_flag);
-	set(CONF_LISTEN, "a:1,b:2", from_environment);
-	set(CONF_IDLE_TIMEOUT, "90s", from_file);
-	set(CONF_ACCESS_LOG, "off", from_file);
-	print_into(dump, sizeof dump);
-	assert_non_null(strstr(dump, "# from --tries\ntries = 4\n"));
-	assert_non_null(strstr(dump, "# from FAIRLEAD_LISTEN\nlisten = a:1\nlisten = b:2\n"));
-	assert_non_null(strstr(dump, "# default\npool = proxies\n"));
-	conf_fini(&conf);
-	assert_int_equal(conf_init(&conf), 0);
-	assert_int_equal(load(dump), 0);
-	assert_int_equal(conf_int(&conf, CONF_TRIES), 4);
-	assert_int_equal(conf_count(&conf, CONF_LISTEN), 2);
-	assert_int_equal(conf_ms(&conf, CONF_IDLE_TIMEOUT), 90000);
-	assert_false(conf_bool(&conf, CONF_ACCESS_LOG));
-	print_into(again, sizeof again);
-	assert_non_null(strstr(again, "idle_timeout = 90s\n"));
 }
 
 static void test_a_password_is_in_no_dump_and_no_message(void **state)
@@ -546,13 +453,7 @@ int main(void)
 	    TEST(test_commas_separate_in_environment_and_file),
 	    TEST(test_a_list_has_a_bound),
 	    TEST(test_the_environment_is_read_and_an_empty_variable_is_none),
-	    TEST(test_a_file_is_read),
-	    TEST(test_a_file_needs_no_section),
-	    TEST(test_a_mistake_in_a_file_is_told_with_its_line),
-	    TEST(test_another_section_is_refused_with_its_line),
-	    TEST(test_a_line_that_would_be_cut_is_refused),
-	    TEST(test_a_file_that_cannot_be_read_is_named),
-	    TEST(test_a_dump_reads_back_as_the_same_settings),
+	    TEST(test_how_lists_are_read_is_set_like_the_rest),
 	    TEST(test_a_password_is_in_no_dump_and_no_message),
 	    TEST(test_a_message_is_one_line_and_fits),
 	    TEST(test_credentials_are_found_in_every_form),

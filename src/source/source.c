@@ -1,0 +1,465 @@
+/* source.c - a list that keeps a pool supplied: when it is read, and what a reading is worth. */
+#include "source/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alarm.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "fetch/fetch.h"
+#include "source/supply.h"
+
+#define WATCH_MS 1000
+#define RETRY_MS 5000
+#define CONNECT_MS 10000
+#define BRANCHES_MAX 512
+
+/* What tells that a file is another one, or was written to. */
+struct file_state {
+	dev_t device;
+	ino_t inode;
+	off_t size;
+	struct timespec modified, changed;
+};
+
+struct source {
+	struct loop *loop;
+	struct store *store;
+	struct pool *pool;
+	struct source_config config;
+	char shown[256]; /* the place, without credentials */
+	source_cb *cb;   /* NULL once the first attempt has ended */
+	void *arg;
+	struct alarm next; /* the next look at the place */
+	struct alarm grace;
+	struct file_state loaded, seen;
+	char etag[256], modified[64];
+	struct fetch *fetch;
+	struct load *load;
+	struct supply *branches[BRANCHES_MAX]; /* the first is the pool itself */
+	size_t branch_count, branch;
+	bool is_busy, is_wanted_again;
+	int64_t good_ms;
+};
+
+bool source_is_url(const char *place)
+{
+	return !strncasecmp(place, "http://", 7) || !strncasecmp(place, "https://", 8);
+}
+
+int64_t source_age_ms(const struct source *source)
+{
+	return clock_ms() - source->good_ms;
+}
+
+/* --- the end of an attempt ---------------------------------------------------------------------------------------- */
+
+static void schedule(struct source *source)
+{
+	int64_t wait = WATCH_MS, fifth = source->config.interval_ms / 5;
+
+	if (source_is_url(source->config.place))
+		wait = source->config.interval_ms - fifth +
+		       (int64_t)arc4random_uniform(
+			   (uint32_t)(fifth < INT32_MAX / 2 ? 2 * fifth : INT32_MAX) + 1);
+	alarm_set(&source->next, clock_ms() + wait);
+}
+
+static void set_grace(struct source *source)
+{
+	int64_t due = INT64_MAX;
+
+	for (size_t i = 0; i < source->branch_count; i++) {
+		int64_t own = supply_due_ms(source->branches[i], source->config.grace_ms);
+
+		due = own < due ? own : due;
+	}
+	if (due != INT64_MAX)
+		alarm_set(&source->grace, due > clock_ms() ? due : clock_ms() + WATCH_MS);
+}
+
+static void end_attempt(struct source *source)
+{
+	source_cb *cb = source->cb;
+
+	load_free(source->load);
+	source->load = NULL;
+	source->is_busy = false;
+	source->cb = NULL;
+	schedule(source);
+	set_grace(source);
+	if (source->is_wanted_again)
+		source_refresh(source);
+	if (cb)
+		cb(source, source->arg);
+}
+
+/* What is wrong is wrong until the place changes. */
+static void fail(struct source *source, const char *why)
+{
+	source->loaded = source->seen;
+	log_warn("a source cannot be used; the pool stays as it is",
+		 LOG_TEXT("source", source->config.name), LOG_TEXT("place", source->shown),
+		 LOG_TEXT("error", why), LOG_NUMBER("age_ms", source_age_ms(source)));
+	end_attempt(source);
+}
+
+/* The store's trouble is not the list's: it is read again soon. */
+static void fail_store(struct source *source, int result, const char *error)
+{
+	fail(source, *error ? error : result_word(result));
+	source->loaded = (struct file_state){0};
+	source->etag[0] = source->modified[0] = '\0';
+	alarm_set(&source->next, clock_ms() + RETRY_MS);
+}
+
+/* --- into the pools ----------------------------------------------------------------------------------------------- */
+
+static void supply_branch(struct source *source);
+
+static void on_supplied(int result, const char *error, const struct supply_result *done, void *arg)
+{
+	struct source *source = arg;
+
+	if (result) {
+		fail_store(source, result, error);
+		return;
+	}
+	log_info(
+	    "source loaded", LOG_TEXT("source", source->config.name),
+	    LOG_TEXT("pool", pool_name(supply_pool(source->branches[source->branch]))),
+	    LOG_NUMBER("joined", (int64_t)done->joined), LOG_NUMBER("known", (int64_t)done->known),
+	    LOG_NUMBER("missing", (int64_t)done->missing), LOG_NUMBER("left", (int64_t)done->left));
+	if (++source->branch < source->branch_count) {
+		supply_branch(source);
+		return;
+	}
+	source->good_ms = clock_ms();
+	source->loaded = source->seen;
+	end_attempt(source);
+}
+
+static void on_founded(int result, const char *error, void *arg)
+{
+	struct source *source = arg;
+	struct supply *branch = source->branches[source->branch];
+
+	if (result)
+		fail_store(source, result, error);
+	else if (supply_run(branch, source->load, source->config.grace_ms, on_supplied, source))
+		fail(source, "out of memory");
+}
+
+/* A pool that the split makes gets its salt, and the rule that decides whom it may hold, from here. */
+static void supply_branch(struct source *source)
+{
+	struct pool *pool = supply_pool(source->branches[source->branch]);
+	bool allow = rules_flag(pool_rules(source->pool), RULE_ALLOW_PRIVATE);
+	struct word words[] = {WORD("allow_private"), WORD("1")};
+
+	if (pool_write_rules(pool, words, allow && pool != source->pool ? 2 : 0, on_founded,
+			     source))
+		fail_store(source, REASON_STORE_NOT_DONE, "");
+}
+
+static bool has_branch(const struct source *source, const char *value)
+{
+	for (size_t i = 1; i < source->branch_count; i++)
+		if (!strcmp(supply_value(source->branches[i]), value))
+			return true;
+	return false;
+}
+
+static int add_branch(struct source *source, enum apply_tag tag, const char *value)
+{
+	char name[KEY_NAME_MAX + LIST_TAG_MAX + 2], error[200];
+	struct pool *pool;
+	int r;
+
+	snprintf(name, sizeof name, "%s.%s", pool_name(source->pool), value);
+	r = pool_new(&pool, source->loop, source->store, name, error, sizeof error);
+	if (r)
+		return r;
+	r = supply_new(&source->branches[source->branch_count], source->loop, pool,
+		       source->config.name, tag, value);
+	if (r)
+		pool_free(pool);
+	else
+		source->branch_count++;
+	return r;
+}
+
+/* Finds the tags of this reading; branches of earlier ones stay, since their members may have gone. */
+static void split(struct source *source)
+{
+	enum apply_tag tag =
+	    source->config.split == SOURCE_SPLIT_COUNTRY ? APPLY_COUNTRY : APPLY_ANONYMITY;
+	struct load_cursor cursor = {0};
+	struct dedupe_item item;
+	char value[LIST_TAG_MAX];
+
+	if (source->config.split == SOURCE_SPLIT_NONE)
+		return;
+	while (load_next(source->load, &cursor, &item)) {
+		if (!apply_tag_value(&item, tag, value, sizeof value) || has_branch(source, value))
+			continue;
+		if (source->branch_count == BRANCHES_MAX || add_branch(source, tag, value)) {
+			log_warn("a source has too many tags to split by",
+				 LOG_TEXT("source", source->config.name),
+				 LOG_NUMBER("pools", (int64_t)source->branch_count));
+			return;
+		}
+	}
+}
+
+/* One line for each reason. */
+static void report(const struct source *source)
+{
+	const struct load_summary *summary = load_summary(source->load);
+
+	for (int verdict = VERDICT_HEADER + 1; verdict < VERDICT_COUNT; verdict++) {
+		const char *text = summary->first[verdict].text;
+
+		if (summary->counts[verdict])
+			log_warn("entries rejected", LOG_TEXT("source", source->config.name),
+				 LOG_TEXT("place", source->shown),
+				 LOG_TEXT("reason", verdict_word(verdict)),
+				 LOG_NUMBER("count", (int64_t)summary->counts[verdict]),
+				 LOG_NUMBER("first_line", (int64_t)summary->first[verdict].line),
+				 LOG_TEXT("first", text ? text : ""),
+				 LOG_TEXT("hint", verdict_hint(verdict)));
+	}
+}
+
+/* What was read, `r` as load_read() gave it. */
+static void take_load(struct source *source, int r)
+{
+	if (r) {
+		fail(source, load_error(r));
+		return;
+	}
+	report(source);
+	if (load_count(source->load) == 0) {
+		fail(source, "there is no usable entry in it");
+		return;
+	}
+	split(source);
+	source->branch = 0;
+	supply_branch(source);
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+/* False: it cannot be looked at; reading it will tell why. */
+static bool look(const char *path, struct file_state *ret)
+{
+	struct stat st;
+
+	*ret = (struct file_state){0};
+	if (stat(path, &st))
+		return false;
+	*ret = (struct file_state){.device = st.st_dev,
+				   .inode = st.st_ino,
+				   .size = st.st_size,
+				   .modified = st.st_mtim,
+				   .changed = st.st_ctim};
+	return true;
+}
+
+static bool is_same(const struct file_state *a, const struct file_state *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	       a->modified.tv_sec == b->modified.tv_sec &&
+	       a->modified.tv_nsec == b->modified.tv_nsec &&
+	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static void read_file(struct source *source)
+{
+	look(source->config.place, &source->seen);
+	take_load(source,
+		  load_read_file(source->load, source->config.place, source->config.max_bytes));
+}
+
+/* A file that is being written is read when it has stood still between two looks. One that failed is tried when it changes. */
+static void watch_file(struct source *source)
+{
+	struct file_state now;
+
+	if (look(source->config.place, &now) && is_same(&now, &source->seen) &&
+	    !is_same(&now, &source->loaded)) {
+		source->loaded = now;
+		source_refresh(source);
+		return;
+	}
+	source->seen = now;
+	schedule(source);
+}
+
+/* --- URLs --------------------------------------------------------------------------------------------------------- */
+
+static void on_fetched(int result, const char *error, const struct fetch_answer *answer, void *arg)
+{
+	struct source *source = arg;
+
+	source->fetch = NULL;
+	if (result) {
+		fail(source, error);
+	} else if (answer->is_unchanged) {
+		log_debug("source unchanged", LOG_TEXT("source", source->config.name));
+		source->good_ms = clock_ms();
+		end_attempt(source);
+	} else {
+		snprintf(source->etag, sizeof source->etag, "%s", answer->etag);
+		snprintf(source->modified, sizeof source->modified, "%s", answer->modified);
+		take_load(source, load_read_answer(source->load, answer, source->config.max_bytes));
+	}
+	if (answer && answer->fd >= 0)
+		close(answer->fd);
+}
+
+static void fetch_url(struct source *source)
+{
+	struct fetch_request request = {
+	    .url = source->config.place,
+	    .etag = source->etag,
+	    .modified = source->modified,
+	    .max_bytes = source->config.max_bytes,
+	    .timeout_ms = source->config.timeout_ms,
+	    .connect_ms = CONNECT_MS,
+	};
+
+	if (fetch_start(&source->fetch, source->loop, &request, on_fetched, source))
+		fail(source, "out of memory");
+}
+
+/* --- schedule ----------------------------------------------------------------------------------------------------- */
+
+void source_refresh(struct source *source)
+{
+	source->is_wanted_again = source->is_busy;
+	if (source->is_busy)
+		return;
+	alarm_off(&source->next);
+	source->is_busy = true;
+	if (load_new(&source->load, &source->config.rules, source->config.format))
+		fail(source, "out of memory");
+	else if (source_is_url(source->config.place))
+		fetch_url(source);
+	else
+		read_file(source);
+}
+
+static void on_next(void *arg)
+{
+	struct source *source = arg;
+
+	if (source->is_busy)
+		schedule(source);
+	else if (source->cb || source_is_url(source->config.place))
+		source_refresh(source);
+	else
+		watch_file(source);
+}
+
+static void release_branch(struct source *source);
+
+static void on_released(int result, const char *error, const struct supply_result *done, void *arg)
+{
+	struct source *source = arg;
+
+	if (result)
+		log_warn("members that are gone from a source could not be let go",
+			 LOG_TEXT("source", source->config.name),
+			 LOG_TEXT("error", *error ? error : result_word(result)));
+	else
+		log_info("members that are gone have left", LOG_TEXT("source", source->config.name),
+			 LOG_TEXT("pool", pool_name(supply_pool(source->branches[source->branch]))),
+			 LOG_NUMBER("left", (int64_t)done->left));
+	source->branch++;
+	release_branch(source);
+}
+
+/* One branch after the other, from the one that is next. */
+static void release_branch(struct source *source)
+{
+	while (source->branch < source->branch_count) {
+		if (!supply_release(source->branches[source->branch], source->config.grace_ms,
+				    on_released, source))
+			return;
+		source->branch++;
+	}
+	end_attempt(source);
+}
+
+static void on_grace(void *arg)
+{
+	struct source *source = arg;
+
+	if (source->is_busy) {
+		alarm_set(&source->grace, clock_ms() + WATCH_MS);
+		return;
+	}
+	source->is_busy = true;
+	source->branch = 0;
+	release_branch(source);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+int source_new(struct source **ret, struct loop *loop, struct store *store, struct pool *pool,
+	       const struct source_config *config, source_cb *cb, void *arg)
+{
+	struct source *source = calloc(1, sizeof *source);
+
+	if (!source)
+		return -ENOMEM;
+	source->loop = loop;
+	source->store = store;
+	source->pool = pool;
+	source->config = *config;
+	source->config.name = strdup(config->name);
+	source->config.place = strdup(config->place);
+	source->cb = cb;
+	source->arg = arg;
+	source->good_ms = clock_ms();
+	alarm_init(&source->next, loop, on_next, source);
+	alarm_init(&source->grace, loop, on_grace, source);
+	if (!source->config.name || !source->config.place ||
+	    supply_new(&source->branches[0], loop, pool, config->name, APPLY_COUNTRY, NULL)) {
+		source_free(source);
+		return -ENOMEM;
+	}
+	source->branch_count = 1;
+	secret_print(source->config.place, source->shown, sizeof source->shown);
+	alarm_set(&source->next, clock_ms());
+	*ret = source;
+	return 0;
+}
+
+void source_free(struct source *source)
+{
+	if (!source)
+		return;
+	fetch_cancel(source->fetch);
+	alarm_fini(&source->next);
+	alarm_fini(&source->grace);
+	for (size_t i = 0; i < source->branch_count; i++) {
+		struct pool *pool = supply_pool(source->branches[i]);
+
+		supply_free(source->branches[i]);
+		if (pool != source->pool)
+			pool_free(pool);
+	}
+	load_free(source->load);
+	free((char *)source->config.name);
+	free((char *)source->config.place);
+	free(source);
+}
