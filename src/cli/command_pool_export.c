@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "cli/session.h"
 #include "pool/view.h"
 
@@ -25,11 +26,13 @@ struct export
 static void print_member(struct export *export, const struct name *name, const struct reply *secret)
 {
 	struct endpoint endpoint;
-	char url[ENDPOINT_TEXT_MAX];
+	char url[ENDPOINT_TEXT_MAX], shown[256];
 	bool needs_secret;
 
 	if (endpoint_parse_id(&endpoint, &needs_secret, name->text, name->len)) {
-		printf("# no proxy: %s\n", name->text);
+		/* Any program may have put it there: it must not end the comment, nor steer a terminal. */
+		secret_print(name->text, shown, sizeof shown);
+		printf("# no proxy: %s\n", shown);
 		export->unusable++;
 		return;
 	}
@@ -88,7 +91,9 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct name *x = a, *y = b;
 
-	return strcmp(x->text, y->text);
+	int order = memcmp(x->text, y->text, x->len < y->len ? x->len : y->len);
+
+	return order ? order : x->len < y->len ? -1 : x->len > y->len;
 }
 
 /* Takes the names along, in an order that does not change with the counts. */

@@ -181,6 +181,9 @@ const char *load_error(int r)
 		return "this is HTML, not a list";
 	if (r == -ENOBUFS)
 		return "more than 2,000,000 entries";
+	if (r == -EFBIG)
+		return "larger than its limit: 1 GiB for commands, list_max_bytes or max_bytes for "
+		       "sources";
 	return r == -EINVAL ? "not a file" : strerror(-r);
 }
 

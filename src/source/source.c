@@ -85,6 +85,8 @@ static void set_grace(struct source *source)
 		alarm_set(&source->grace, due > clock_ms() ? due : clock_ms() + WATCH_MS);
 }
 
+static void attempt(struct source *source);
+
 static void end_attempt(struct source *source)
 {
 	source_cb *cb = source->cb;
@@ -96,7 +98,7 @@ static void end_attempt(struct source *source)
 	schedule(source);
 	set_grace(source);
 	if (source->is_wanted_again)
-		source_refresh(source);
+		attempt(source);
 	if (cb)
 		cb(source, source->arg);
 }
@@ -296,7 +298,7 @@ static void watch_file(struct source *source)
 	if (look(source->config.place, &now) && is_same(&now, &source->seen) &&
 	    !is_same(&now, &source->loaded)) {
 		source->loaded = now;
-		source_refresh(source);
+		attempt(source);
 		return;
 	}
 	source->seen = now;
@@ -342,7 +344,7 @@ static void fetch_url(struct source *source)
 
 /* --- schedule ----------------------------------------------------------------------------------------------------- */
 
-void source_refresh(struct source *source)
+static void attempt(struct source *source)
 {
 	source->is_wanted_again = source->is_busy;
 	if (source->is_busy)
@@ -357,6 +359,12 @@ void source_refresh(struct source *source)
 		read_file(source);
 }
 
+void source_refresh(struct source *source)
+{
+	source->etag[0] = source->modified[0] = '\0';
+	attempt(source);
+}
+
 static void on_next(void *arg)
 {
 	struct source *source = arg;
@@ -364,7 +372,7 @@ static void on_next(void *arg)
 	if (source->is_busy)
 		schedule(source);
 	else if (source->cb || source_is_url(source->config.place))
-		source_refresh(source);
+		attempt(source);
 	else
 		watch_file(source);
 }

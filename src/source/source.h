@@ -34,7 +34,7 @@ MUST_USE int source_new(struct source **ret, struct loop *loop, struct store *st
 /* After store_free(), which ends what is under way. Accepts NULL. */
 void source_free(struct source *source);
 
-/* Reads again now, or as soon as what is under way has ended. */
+/* Reads all again, changed or not, now or as soon as what is under way has ended. */
 void source_refresh(struct source *source);
 
 bool source_is_url(const char *place);
