@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/secret.h"
+#include "cli/output.h"
 #include "cli/session.h"
 #include "pool/view.h"
 
@@ -20,32 +21,49 @@ struct export
 	struct name *names;
 	size_t count, next; /* names[next..] are still to be printed */
 	size_t unusable;
+	struct output *json; /* NULL: lines */
 };
 
-/* A line that import reads back, or a comment that tells why it would not. */
+/* A line that import reads back. */
+static void print_proxy(struct export *export, const char *url)
+{
+	if (export->json)
+		output_row(export->json, (struct cell[]){CELL_TEXT(url)});
+	else
+		printf("%s\n", url);
+}
+
+/* What import would not take: a comment that tells why. Any program may have put a name into the pool: it must not end the comment,
+ * nor steer a terminal. */
+static void print_comment(struct export *export, const char *why, const char *text)
+{
+	char shown[256];
+
+	export->unusable++;
+	secret_print(text, shown, sizeof shown);
+	if (!export->json)
+		printf("# %s: %s\n", why, shown);
+}
+
 static void print_member(struct export *export, const struct name *name, const struct reply *secret)
 {
 	struct endpoint endpoint;
-	char url[ENDPOINT_TEXT_MAX], shown[256];
+	char url[ENDPOINT_TEXT_MAX];
 	bool needs_secret;
 
 	if (endpoint_parse_id(&endpoint, &needs_secret, name->text, name->len)) {
-		/* Any program may have put it there: it must not end the comment, nor steer a terminal. */
-		secret_print(name->text, shown, sizeof shown);
-		printf("# no proxy: %s\n", shown);
-		export->unusable++;
+		print_comment(export, "no proxy", name->text);
 		return;
 	}
 	if (needs_secret && reply_kind(secret) == REPLY_TEXT)
 		endpoint.secret = strdup(reply_text(secret, NULL));
 	endpoint_print(&endpoint, SHOW_SECRET, url, sizeof url);
 	if (needs_secret && !endpoint.secret)
-		printf("# its credentials are missing: %s\n", name->text);
+		print_comment(export, "its credentials are missing", name->text);
 	else if (endpoint.scheme == SCHEME_DIRECT)
-		printf("# by 'fairlead pool add' only: %s\n", url);
+		print_comment(export, "by 'fairlead pool add' only", url);
 	else
-		printf("%s\n", url);
-	export->unusable += (needs_secret && !endpoint.secret) || endpoint.scheme == SCHEME_DIRECT;
+		print_proxy(export, url);
 	endpoint_fini(&endpoint);
 }
 
@@ -115,18 +133,26 @@ static void on_view(int result, const char *error, struct member_view *views, si
 
 static int run(struct session *session)
 {
-	struct export export = {.session = session};
+	static const struct column columns[] = {{"proxy"}};
+	bool is_json = conf_bool(&session->cli->conf, CONF_JSON);
+	struct output json;
+	struct export export = {.session = session, .json = is_json ? &json : NULL};
 	int r = pool_view(session->pool, on_view, &export);
 
 	session->result = r;
 	r = r || session_wait(session) ? session_failed(session) : EXIT_FINE;
+	if (is_json)
+		output_begin(&json, stdout, OUTPUT_JSON, columns, 1);
 	while (r == EXIT_FINE && export.next < export.count)
 		r = print_page(&export);
+	if (is_json)
+		output_finish(&json);
 	if (r == EXIT_FINE)
 		cli_note(session->cli, "%zu members of pool '%s'%s", export.count,
 			 pool_name(session->pool),
-			 export.unusable ? "; those that cannot be imported stand as comments"
-					 : "");
+			 export.unusable
+			     ? "; those that cannot be imported are left out, or stand as comments"
+			     : "");
 	for (size_t i = 0; i < export.count; i++)
 		free(export.names[i].text);
 	free(export.names);

@@ -6,7 +6,7 @@
 #include "source/source.h"
 
 #define SOURCES_MAX 256
-#define SOURCE_NAME_MAX 128
+#define SOURCE_NAME_MAX 1024
 
 size_t sources_count(const struct conf *conf);
 

@@ -40,7 +40,9 @@ struct source {
 	struct alarm next; /* the next look at the place */
 	struct alarm grace;
 	struct file_state loaded, seen;
-	char etag[256], modified[64];
+	char etag[256], modified[64];         /* of the last good reading */
+	char new_etag[256], new_modified[64]; /* of the one under way */
+	bool is_good;                         /* the last attempt was */
 	struct fetch *fetch;
 	struct load *load;
 	struct supply *branches[BRANCHES_MAX]; /* the first is the pool itself */
@@ -107,6 +109,7 @@ static void end_attempt(struct source *source)
 static void fail(struct source *source, const char *why)
 {
 	source->loaded = source->seen;
+	source->is_good = false;
 	log_warn("a source cannot be used; the pool stays as it is",
 		 LOG_TEXT("source", source->config.name), LOG_TEXT("place", source->shown),
 		 LOG_TEXT("error", why), LOG_NUMBER("age_ms", source_age_ms(source)));
@@ -144,7 +147,10 @@ static void on_supplied(int result, const char *error, const struct supply_resul
 		return;
 	}
 	source->good_ms = clock_ms();
+	source->is_good = true;
 	source->loaded = source->seen;
+	snprintf(source->etag, sizeof source->etag, "%s", source->new_etag);
+	snprintf(source->modified, sizeof source->modified, "%s", source->new_modified);
 	end_attempt(source);
 }
 
@@ -248,6 +254,10 @@ static void take_load(struct source *source, int r)
 		return;
 	}
 	report(source);
+	if (source->config.is_strict && load_rejected(source->load)) {
+		fail(source, "entries were rejected, and on_reject is fail");
+		return;
+	}
 	if (load_count(source->load) == 0) {
 		fail(source, "there is no usable entry in it");
 		return;
@@ -290,17 +300,21 @@ static void read_file(struct source *source)
 		  load_read_file(source->load, source->config.place, source->config.max_bytes));
 }
 
-/* A file that is being written is read when it has stood still between two looks. One that failed is tried when it changes. */
+/* A file that is being written is read when it has stood still between two looks. One that failed is tried when it changes, one that
+ * has gone is told once. */
 static void watch_file(struct source *source)
 {
 	struct file_state now;
+	bool is_there = look(source->config.place, &now);
+	bool has_gone = !is_there && source->seen.inode;
 
-	if (look(source->config.place, &now) && is_same(&now, &source->seen) &&
-	    !is_same(&now, &source->loaded)) {
-		source->loaded = now;
+	if (has_gone ||
+	    (is_there && is_same(&now, &source->seen) && !is_same(&now, &source->loaded))) {
 		attempt(source);
 		return;
 	}
+	if (is_there && source->is_good && is_same(&now, &source->loaded))
+		source->good_ms = clock_ms(); /* what was read is what stands there */
 	source->seen = now;
 	schedule(source);
 }
@@ -319,8 +333,8 @@ static void on_fetched(int result, const char *error, const struct fetch_answer 
 		source->good_ms = clock_ms();
 		end_attempt(source);
 	} else {
-		snprintf(source->etag, sizeof source->etag, "%s", answer->etag);
-		snprintf(source->modified, sizeof source->modified, "%s", answer->modified);
+		snprintf(source->new_etag, sizeof source->new_etag, "%s", answer->etag);
+		snprintf(source->new_modified, sizeof source->new_modified, "%s", answer->modified);
 		take_load(source, load_read_answer(source->load, answer, source->config.max_bytes));
 	}
 	if (answer && answer->fd >= 0)
