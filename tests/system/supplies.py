@@ -9,7 +9,6 @@ from demonstration import nodes_of
 
 LOADED = "source loaded"
 UNUSABLE = "a source cannot be used; the pool stays as it is"
-LEFT = "members that are gone have left"
 
 
 def member(i):
@@ -76,8 +75,25 @@ class Supplied:
         """Acts, and waits for one more such line in the log; returns it."""
         before = self.count(**wanted)
         act()
-        return peers.wait_for(lambda: self.node.log(**wanted)[before:],
-                              f"the log has one more of {wanted}:\n{self.node.text[-3000:]}")[0]
+        self._wait(lambda: self.count(**wanted) > before, f"one more of {wanted}")
+        return self.node.log(**wanted)[before]
+
+    def _wait(self, condition, what):
+        try:
+            peers.wait_for(condition, what)
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{self.node.text[-3000:]}") from None
+
+    def left(self):
+        """How many members have left so far: at the end of a reading, or later when their grace has passed."""
+        return sum(line.get("left", 0) for line in self.node.log())
+
+    def loses(self, count):
+        """Reads again, and waits until so many members have left."""
+        before = self.left()
+        self.hang_up()
+        self._wait(lambda: self.left() >= before + count, f"{count} have left")
+        assert self.left() == before + count
 
     def reread(self, **wanted):
         return self.after(self.hang_up, **(wanted or {"message": LOADED}))
