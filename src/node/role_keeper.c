@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "base/demo.h"
+#include "base/digest.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/secret.h"
 #include "node/heartbeat.h"
 #include "node/role.h"
 #include "node/service.h"
@@ -102,6 +104,24 @@ static void on_first_fetch(struct source *source, void *arg)
 	(void)arg;
 }
 
+/* Places that differ in their credentials only are two sources; what tells them apart is keyed by the pool's salt, as the identifiers of
+ * members are. */
+static int name_apart(const struct keeper *keeper, const char *place, char *name, size_t size)
+{
+	uint8_t digest[DIGEST_BYTES];
+	size_t start, len, used = strlen(name);
+	char hex[17];
+
+	if (!secret_find(place, &start, &len))
+		return 0;
+	if (digest_hmac(digest, pool_rules(keeper->service.pool)->salt, ENDPOINT_SALT_BYTES, place,
+			strlen(place)))
+		return -EIO;
+	hex_print(digest, 8, hex);
+	snprintf(name + used, size - used, "#%s", hex);
+	return 0;
+}
+
 static int add_source(struct keeper *keeper, size_t index)
 {
 	struct service *service = &keeper->service;
@@ -113,6 +133,9 @@ static int add_source(struct keeper *keeper, size_t index)
 	sources_at(service->conf, index, &config, name);
 	config.rules.allow_private = rules_flag(pool_rules(service->pool), RULE_ALLOW_PRIVATE);
 	is_url = source_is_url(config.place);
+	r = is_url ? name_apart(keeper, config.place, name, sizeof name) : 0;
+	if (r)
+		return r;
 	r = source_new(&keeper->sources[keeper->source_count], service->loop, service->store,
 		       service->pool, &config, is_url ? on_first_fetch : on_first_attempt, keeper);
 	if (r)

@@ -1,8 +1,11 @@
 /* sources.c - the sources that the configuration names. */
 #include "node/sources.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/secret.h"
 
@@ -79,4 +82,45 @@ void sources_at(const struct conf *conf, size_t index, struct source_config *ret
 		of_list(conf, index, ret, name);
 	else
 		of_section(conf, index - lists, ret, name);
+}
+
+/* Members that others name must not leave with a list. */
+static bool is_reserved(const char *name)
+{
+	return !strcmp(name, "operator") || !strcmp(name, "demo");
+}
+
+static int check_file(const char *path)
+{
+	struct stat st;
+
+	if (access(path, R_OK) || stat(path, &st))
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return 0;
+	return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
+}
+
+int sources_check(const struct conf *conf, char *error, size_t size)
+{
+	for (size_t i = 0; i < sources_count(conf); i++) {
+		struct source_config source;
+		char name[SOURCE_NAME_MAX];
+		int r;
+
+		sources_at(conf, i, &source, name);
+		if (is_reserved(name)) {
+			snprintf(error, size, "[source %s]: the name '%s' is taken; choose another",
+				 name, name);
+			return -EINVAL;
+		}
+		r = source_is_url(source.place) ? 0 : check_file(source.place);
+		if (r) {
+			snprintf(error, size,
+				 "list %.300s: %s; a list is a readable file, or an http(s) URL",
+				 source.place, r == -ENXIO ? "not a file" : strerror(-r));
+			return r;
+		}
+	}
+	return 0;
 }

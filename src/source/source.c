@@ -6,50 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alarm.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "fetch/fetch.h"
-#include "source/supply.h"
+#include "source/internal.h"
 
 #define WATCH_MS 1000
 #define RETRY_MS 5000
 #define CONNECT_MS 10000
-#define BRANCHES_MAX 512
-
-/* What tells that a file is another one, or was written to. */
-struct file_state {
-	dev_t device;
-	ino_t inode;
-	off_t size;
-	struct timespec modified, changed;
-};
-
-struct source {
-	struct loop *loop;
-	struct store *store;
-	struct pool *pool;
-	struct source_config config;
-	char shown[256]; /* the place, without credentials */
-	source_cb *cb;   /* NULL once the first attempt has ended */
-	void *arg;
-	struct alarm next; /* the next look at the place */
-	struct alarm grace;
-	struct file_state loaded, seen;
-	char etag[256], modified[64];         /* of the last good reading */
-	char new_etag[256], new_modified[64]; /* of the one under way */
-	bool is_good;                         /* the last attempt was */
-	struct fetch *fetch;
-	struct load *load;
-	struct supply *branches[BRANCHES_MAX]; /* the first is the pool itself */
-	size_t branch_count, branch;
-	bool is_busy, is_wanted_again;
-	int64_t good_ms;
-};
 
 bool source_is_url(const char *place)
 {
@@ -89,7 +55,7 @@ static void set_grace(struct source *source)
 
 static void attempt(struct source *source);
 
-static void end_attempt(struct source *source)
+void source_end_attempt(struct source *source)
 {
 	source_cb *cb = source->cb;
 
@@ -106,125 +72,23 @@ static void end_attempt(struct source *source)
 }
 
 /* What is wrong is wrong until the place changes. */
-static void fail(struct source *source, const char *why)
+void source_fail(struct source *source, const char *why)
 {
 	source->loaded = source->seen;
 	source->is_good = false;
 	log_warn("a source cannot be used; the pool stays as it is",
 		 LOG_TEXT("source", source->config.name), LOG_TEXT("place", source->shown),
 		 LOG_TEXT("error", why), LOG_NUMBER("age_ms", source_age_ms(source)));
-	end_attempt(source);
+	source_end_attempt(source);
 }
 
 /* The store's trouble is not the list's: it is read again soon. */
-static void fail_store(struct source *source, int result, const char *error)
+void source_fail_store(struct source *source, int result, const char *error)
 {
-	fail(source, *error ? error : result_word(result));
+	source_fail(source, *error ? error : result_word(result));
 	source->loaded = (struct file_state){0};
 	source->etag[0] = source->modified[0] = '\0';
 	alarm_set(&source->next, clock_ms() + RETRY_MS);
-}
-
-/* --- into the pools ----------------------------------------------------------------------------------------------- */
-
-static void supply_branch(struct source *source);
-
-static void on_supplied(int result, const char *error, const struct supply_result *done, void *arg)
-{
-	struct source *source = arg;
-
-	if (result) {
-		fail_store(source, result, error);
-		return;
-	}
-	log_info(
-	    "source loaded", LOG_TEXT("source", source->config.name),
-	    LOG_TEXT("pool", pool_name(supply_pool(source->branches[source->branch]))),
-	    LOG_NUMBER("joined", (int64_t)done->joined), LOG_NUMBER("known", (int64_t)done->known),
-	    LOG_NUMBER("missing", (int64_t)done->missing), LOG_NUMBER("left", (int64_t)done->left));
-	if (++source->branch < source->branch_count) {
-		supply_branch(source);
-		return;
-	}
-	source->good_ms = clock_ms();
-	source->is_good = true;
-	source->loaded = source->seen;
-	snprintf(source->etag, sizeof source->etag, "%s", source->new_etag);
-	snprintf(source->modified, sizeof source->modified, "%s", source->new_modified);
-	end_attempt(source);
-}
-
-static void on_founded(int result, const char *error, void *arg)
-{
-	struct source *source = arg;
-	struct supply *branch = source->branches[source->branch];
-
-	if (result)
-		fail_store(source, result, error);
-	else if (supply_run(branch, source->load, source->config.grace_ms, on_supplied, source))
-		fail(source, "out of memory");
-}
-
-/* A pool that the split makes gets its salt, and the rule that decides whom it may hold, from here. */
-static void supply_branch(struct source *source)
-{
-	struct pool *pool = supply_pool(source->branches[source->branch]);
-	bool allow = rules_flag(pool_rules(source->pool), RULE_ALLOW_PRIVATE);
-	struct word words[] = {WORD("allow_private"), WORD("1")};
-
-	if (pool_write_rules(pool, words, allow && pool != source->pool ? 2 : 0, on_founded,
-			     source))
-		fail_store(source, REASON_STORE_NOT_DONE, "");
-}
-
-static bool has_branch(const struct source *source, const char *value)
-{
-	for (size_t i = 1; i < source->branch_count; i++)
-		if (!strcmp(supply_value(source->branches[i]), value))
-			return true;
-	return false;
-}
-
-static int add_branch(struct source *source, enum apply_tag tag, const char *value)
-{
-	char name[KEY_NAME_MAX + LIST_TAG_MAX + 2], error[200];
-	struct pool *pool;
-	int r;
-
-	snprintf(name, sizeof name, "%s.%s", pool_name(source->pool), value);
-	r = pool_new(&pool, source->loop, source->store, name, error, sizeof error);
-	if (r)
-		return r;
-	r = supply_new(&source->branches[source->branch_count], source->loop, pool,
-		       source->config.name, tag, value);
-	if (r)
-		pool_free(pool);
-	else
-		source->branch_count++;
-	return r;
-}
-
-/* Finds the tags of this reading; branches of earlier ones stay, since their members may have gone. */
-static void split(struct source *source)
-{
-	enum apply_tag tag =
-	    source->config.split == SOURCE_SPLIT_COUNTRY ? APPLY_COUNTRY : APPLY_ANONYMITY;
-	struct load_cursor cursor = {0};
-	struct dedupe_item item;
-	char value[LIST_TAG_MAX];
-
-	if (source->config.split == SOURCE_SPLIT_NONE)
-		return;
-	while (load_next(source->load, &cursor, &item)) {
-		if (!apply_tag_value(&item, tag, value, sizeof value) || has_branch(source, value))
-			continue;
-		if (source->branch_count == BRANCHES_MAX || add_branch(source, tag, value)) {
-			log_warn("a source has too many tags to split by",
-				 LOG_TEXT("source", source->config.name),
-				 LOG_NUMBER("pools", (int64_t)source->branch_count));
-			return;
-		}
-	}
 }
 
 /* One line for each reason. */
@@ -250,52 +114,26 @@ static void report(const struct source *source)
 static void take_load(struct source *source, int r)
 {
 	if (r) {
-		fail(source, load_error(r));
+		source_fail(source, load_error(r));
 		return;
 	}
 	report(source);
 	if (source->config.is_strict && load_rejected(source->load)) {
-		fail(source, "entries were rejected, and on_reject is fail");
+		source_fail(source, "entries were rejected, and on_reject is fail");
 		return;
 	}
 	if (load_count(source->load) == 0) {
-		fail(source, "there is no usable entry in it");
+		source_fail(source, "there is no usable entry in it");
 		return;
 	}
-	split(source);
-	source->branch = 0;
-	supply_branch(source);
+	spread_begin(source);
 }
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* False: it cannot be looked at; reading it will tell why. */
-static bool look(const char *path, struct file_state *ret)
-{
-	struct stat st;
-
-	*ret = (struct file_state){0};
-	if (stat(path, &st))
-		return false;
-	*ret = (struct file_state){.device = st.st_dev,
-				   .inode = st.st_ino,
-				   .size = st.st_size,
-				   .modified = st.st_mtim,
-				   .changed = st.st_ctim};
-	return true;
-}
-
-static bool is_same(const struct file_state *a, const struct file_state *b)
-{
-	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-	       a->modified.tv_sec == b->modified.tv_sec &&
-	       a->modified.tv_nsec == b->modified.tv_nsec &&
-	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
 static void read_file(struct source *source)
 {
-	look(source->config.place, &source->seen);
+	file_look(source->config.place, &source->seen);
 	take_load(source,
 		  load_read_file(source->load, source->config.place, source->config.max_bytes));
 }
@@ -305,15 +143,15 @@ static void read_file(struct source *source)
 static void watch_file(struct source *source)
 {
 	struct file_state now;
-	bool is_there = look(source->config.place, &now);
+	bool is_there = file_look(source->config.place, &now);
 	bool has_gone = !is_there && source->seen.inode;
 
-	if (has_gone ||
-	    (is_there && is_same(&now, &source->seen) && !is_same(&now, &source->loaded))) {
+	if (has_gone || (is_there && file_is_same(&now, &source->seen) &&
+			 !file_is_same(&now, &source->loaded))) {
 		attempt(source);
 		return;
 	}
-	if (is_there && source->is_good && is_same(&now, &source->loaded))
+	if (is_there && source->is_good && file_is_same(&now, &source->loaded))
 		source->good_ms = clock_ms(); /* what was read is what stands there */
 	source->seen = now;
 	schedule(source);
@@ -327,11 +165,11 @@ static void on_fetched(int result, const char *error, const struct fetch_answer 
 
 	source->fetch = NULL;
 	if (result) {
-		fail(source, error);
+		source_fail(source, error);
 	} else if (answer->is_unchanged) {
 		log_debug("source unchanged", LOG_TEXT("source", source->config.name));
 		source->good_ms = clock_ms();
-		end_attempt(source);
+		source_end_attempt(source);
 	} else {
 		snprintf(source->new_etag, sizeof source->new_etag, "%s", answer->etag);
 		snprintf(source->new_modified, sizeof source->new_modified, "%s", answer->modified);
@@ -353,7 +191,7 @@ static void fetch_url(struct source *source)
 	};
 
 	if (fetch_start(&source->fetch, source->loop, &request, on_fetched, source))
-		fail(source, "out of memory");
+		source_fail(source, "out of memory");
 }
 
 /* --- schedule ----------------------------------------------------------------------------------------------------- */
@@ -366,7 +204,7 @@ static void attempt(struct source *source)
 	alarm_off(&source->next);
 	source->is_busy = true;
 	if (load_new(&source->load, &source->config.rules, source->config.format))
-		fail(source, "out of memory");
+		source_fail(source, "out of memory");
 	else if (source_is_url(source->config.place))
 		fetch_url(source);
 	else
@@ -418,7 +256,7 @@ static void release_branch(struct source *source)
 			return;
 		source->branch++;
 	}
-	end_attempt(source);
+	source_end_attempt(source);
 }
 
 static void on_grace(void *arg)

@@ -235,12 +235,6 @@ def test_another_account_on_the_same_address_is_another_member(supplied, store, 
     assert store.client.hget("{proxies}:pool:secrets", new) == "ann:new"
 
 
-def test_a_store_that_has_lost_all_is_supplied_again(supplied, store):
-    supplied(text_of(1, 2))
-    store.client.flushall()
-    peers.wait_for(lambda: eligible(store).keys() == members(1, 2), "the pool is supplied again")
-
-
 def test_thousands_leave_and_thousands_come(supplied, store, path):
     """More than one page and many batches."""
     names = [f"http://192.0.2.{i % 250}:{1 + i // 250}" for i in range(6000)]
