@@ -1,5 +1,7 @@
 """`fairlead pool export`: a list that `pool import` reads back identically."""
 
+import json
+
 import pytest
 
 import look
@@ -143,3 +145,11 @@ def test_a_pool_that_is_not_there_is_an_empty_list(export, store):
 def test_messages_show_no_credentials(run, export):
     run("pool", "add", "http://user:sesame@192.0.2.1:80")
     assert "sesame" not in export("--verbose").stderr
+
+
+def test_json_is_one_proxy_a_line_and_reads_back(run, store):
+    run("pool", "add", "http://u:p%40ss@192.0.2.1:80", "socks5h://192.0.2.2:1080", "direct://127.0.0.5", "--allow-private")
+    lines = [json.loads(line) for line in run("pool", "export", "--json").stdout.splitlines()]
+    assert lines == [{"proxy": "http://u:p%40ss@192.0.2.1:80"}, {"proxy": "socks5h://192.0.2.2:1080"}]
+    run("pool", "import", "--pool", "copy", "--eligible", "-", input=run("pool", "export", "--json").stdout)
+    assert store.client.zcard("copy") == 2

@@ -458,3 +458,10 @@ def test_a_section_cannot_take_the_name_of_another_hand(run, folder, name):
     (folder / "conf").write_text(f"[source {name}]\nplace = {folder}/list.txt\n")
     done = run("up", "--listen", "127.0.0.1:0", "--config", folder / "conf", check=False, timeout=5)
     assert done.returncode and name in done.stderr
+
+
+def test_a_strict_node_refuses_a_list_for_one_bad_entry(node, store, folder):
+    (folder / "list").write_text("192.0.2.1:80\n192.0.2.2:80:\x01\n")
+    running = node("--list", folder / "list", "--on-reject", "fail", role="up")
+    assert not store.client.exists("proxies")
+    assert [line for line in running.log() if "on_reject" in line.get("error", "")]
