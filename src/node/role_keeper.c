@@ -98,12 +98,6 @@ static void on_first_attempt(struct source *source, void *arg)
 		serve(keeper);
 }
 
-static void on_first_fetch(struct source *source, void *arg)
-{
-	(void)source;
-	(void)arg;
-}
-
 /* Places that differ in their credentials only are two sources; what tells them apart is keyed by the pool's salt, as the identifiers of
  * members are. */
 static int name_apart(const struct keeper *keeper, const char *place, char *name, size_t size)
@@ -137,7 +131,7 @@ static int add_source(struct keeper *keeper, size_t index)
 	if (r)
 		return r;
 	r = source_new(&keeper->sources[keeper->source_count], service->loop, service->store,
-		       service->pool, &config, is_url ? on_first_fetch : on_first_attempt, keeper);
+		       service->pool, &config, is_url ? NULL : on_first_attempt, keeper);
 	if (r)
 		return r;
 	keeper->source_count++;

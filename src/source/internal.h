@@ -23,6 +23,7 @@ struct source {
 	struct file_state loaded, seen;
 	char etag[256], modified[64];         /* of the last good reading */
 	char new_etag[256], new_modified[64]; /* of the one under way */
+	bool is_first;                        /* no attempt has ended yet */
 	bool has_recalled;                    /* the branches of earlier runs */
 	bool is_good;                         /* the last attempt was */
 	struct fetch *fetch;

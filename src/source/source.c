@@ -63,6 +63,7 @@ void source_end_attempt(struct source *source)
 	source->load = NULL;
 	source->is_busy = false;
 	source->cb = NULL;
+	source->is_first = false;
 	schedule(source);
 	set_grace(source);
 	if (source->is_wanted_again)
@@ -223,7 +224,7 @@ static void on_next(void *arg)
 
 	if (source->is_busy)
 		schedule(source);
-	else if (source->cb || source_is_url(source->config.place))
+	else if (source->is_first || source_is_url(source->config.place))
 		attempt(source);
 	else
 		watch_file(source);
@@ -289,6 +290,7 @@ int source_new(struct source **ret, struct loop *loop, struct store *store, stru
 	source->config.place = strdup(config->place);
 	source->cb = cb;
 	source->arg = arg;
+	source->is_first = true;
 	source->good_ms = clock_ms();
 	alarm_init(&source->next, loop, on_next, source);
 	alarm_init(&source->grace, loop, on_grace, source);

@@ -24,7 +24,7 @@ struct source_config {
 	uint64_t max_bytes;
 };
 
-/* After the first attempt, whatever came of it. */
+/* After the first attempt, whatever came of it. NULL: nobody waits for it. */
 typedef void source_cb(struct source *source, void *arg);
 
 /* `config` is copied, its texts too. `pool` is supplied from the first turn on. 0 or -ENOMEM. */
