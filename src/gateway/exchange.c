@@ -23,7 +23,8 @@ static const unsigned moves[] = {
     [EXCHANGE_END] = 0,
 };
 
-void exchange_enter(struct exchange *x, enum exchange_state state)
+/* The only door between states. */
+static void exchange_enter(struct exchange *x, enum exchange_state state)
 {
 	if (!(moves[x->state] & 1u << state)) {
 		log_error("an exchange makes a move that is not allowed",

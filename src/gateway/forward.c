@@ -70,7 +70,8 @@ int forward_new(struct forward **ret, const struct http_request *request, size_t
 	return 0;
 }
 
-void forward_rewind(struct exchange *x)
+/* Forgets what was sent to the member before. */
+static void rewind_request(struct exchange *x)
 {
 	struct forward *f = x->forward;
 
@@ -87,7 +88,8 @@ bool forward_is_cut(const struct exchange *x)
 	return x->forward->has_head && !x->forward->response.is_done;
 }
 
-bool forward_may_repeat(const struct exchange *x, int reason)
+/* May the request be sent to another member after `reason`? */
+static bool may_repeat(const struct exchange *x, int reason)
 {
 	const struct forward *f = x->forward;
 
@@ -101,7 +103,7 @@ bool forward_may_repeat(const struct exchange *x, int reason)
 static void fail(struct exchange *x, int reason)
 {
 	record_try(reason);
-	if (forward_may_repeat(x, reason))
+	if (may_repeat(x, reason))
 		exchange_retry(x, reason);
 	else
 		exchange_end(x, reason);
@@ -158,7 +160,7 @@ void forward_begin(struct exchange *x)
 	struct buffer head;
 	int r;
 
-	forward_rewind(x);
+	rewind_request(x);
 	buffer_init(&head, 2 * HTTP_HEAD_MAX);
 	r = http_parse_request(&request, buffer_at(&x->client->in), f->head_len);
 	if (!r)

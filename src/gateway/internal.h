@@ -115,9 +115,6 @@ void exchange_begin(struct client *client, size_t head_len);
 /* A request that cannot even be read: answers and ends. */
 void exchange_refuse(struct client *client, int reason);
 
-/* The only door between states. */
-void exchange_enter(struct exchange *exchange, enum exchange_state state);
-
 /* The only end: answers if nothing was answered yet, logs, counts, releases. */
 void exchange_end(struct exchange *exchange, int reason);
 
@@ -150,12 +147,6 @@ MUST_USE int forward_new(struct forward **ret, const struct http_request *reques
 
 /* The client has a part of the response, and will not get the rest if the exchange ends now. */
 bool forward_is_cut(const struct exchange *exchange);
-
-/* Forgets what was sent to the member before. */
-void forward_rewind(struct exchange *exchange);
-
-/* May the request be sent to another member after `reason`? */
-bool forward_may_repeat(const struct exchange *exchange, int reason);
 
 /* --- answer.c ----------------------------------------------------------------------------------------------------- */
 

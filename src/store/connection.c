@@ -21,6 +21,7 @@
 #define BACKOFF_FIRST_MS 20
 #define BACKOFF_MAX_MS 1000
 
+static void connection_schedule(struct store *store);
 static void on_ready(struct stream *stream, int ready, void *arg);
 
 /* Full jitter: anything from 0 to a bound that doubles, so that a fleet does not come back in step. */
@@ -198,7 +199,7 @@ static void connect_unix(struct store *store)
 	connect_to(store, (struct sockaddr *)&un, sizeof un);
 }
 
-void connection_open(struct store *store)
+static void connection_open(struct store *store)
 {
 	const struct store_url *url = &store->config.url;
 	struct address address;
@@ -216,7 +217,7 @@ void connection_open(struct store *store)
 	connection_schedule(store);
 }
 
-void connection_flush(struct store *store)
+static void connection_flush(struct store *store)
 {
 	ssize_t n;
 
@@ -311,7 +312,7 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a && a < b ? a : b;
 }
 
-int64_t connection_next_deadline(const struct store *store)
+static int64_t connection_next_deadline(const struct store *store)
 {
 	const struct operation *sent = TAILQ_FIRST(&store->sent),
 			       *waiting = TAILQ_FIRST(&store->waiting);
@@ -330,7 +331,7 @@ int64_t connection_next_deadline(const struct store *store)
 	return next;
 }
 
-void connection_schedule(struct store *store)
+static void connection_schedule(struct store *store)
 {
 	int64_t next = connection_next_deadline(store);
 

@@ -91,11 +91,7 @@ void connection_ready(struct store *store);
 /* An operation was done: what was wrong before is over. */
 void connection_prove(struct store *store);
 
-void connection_open(struct store *store);
 void connection_lost(struct store *store, const char *why);
 void connection_drain(struct store *store, const char *why);
-void connection_flush(struct store *store);
-void connection_schedule(struct store *store);
-int64_t connection_next_deadline(const struct store *store);
 
 #endif
