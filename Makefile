@@ -5,6 +5,8 @@ MESON_OPTIONS =
 LIST =
 PREFIX =
 FUZZ_SECONDS = 60
+NIGHTLY_FUZZ_SECONDS = 900
+NIGHTLY_RING_SECONDS = 3600
 RUN_TESTS = FAIRLEAD_BUILD=$(BUILD) tools/run_tests
 
 # A sanitizer's finding ends the process with a status of its own, which no test mistakes for fairlead's 1 to 3.
@@ -12,18 +14,21 @@ SANITIZER_ENV = \
 	ASAN_OPTIONS=abort_on_error=0:exitcode=99:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1 \
 	UBSAN_OPTIONS=halt_on_error=1:exitcode=99:print_stacktrace=1
 
-.PHONY: help deps deps-test build run with-tests test unit script tools system lint format san fuzz bench docs \
-	install clean
+.PHONY: help deps deps-test deps-nightly build run with-tests test unit script tools system lint format san build-san \
+	fuzz bench nightly nightly-ring nightly-san docs install clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-		printf 'make %-9s %s\n' "$$name" "$$text"; done
+		printf 'make %-12s %s\n' "$$name" "$$text"; done
 
 deps: ## install what building and running need (Debian 12, 13; root through sudo)
 	@tools/install_packages run
 
 deps-test: ## install the tools and peers of the tests, their services kept from starting
 	@tools/install_packages test
+
+deps-nightly: deps-test ## install the browser of make nightly as well
+	@tools/install_packages nightly
 
 build: $(BUILD)/build.ninja ## build build/fairlead
 	@ninja -C $(BUILD) --quiet
@@ -64,10 +69,12 @@ lint: ## check format, layers, sizes, and what compilers and linters find
 format: ## let clang-format rewrite the sources
 	@tools/lint format
 
-san: ## build with ASan and UBSan, run unit, script and the core of system
+san: build-san ## build with ASan and UBSan, run unit, script and the core of system
+	@$(SANITIZER_ENV) FAIRLEAD_BUILD=build-san tools/run_tests --core unit script system
+
+build-san:
 	@$(MAKE) --no-print-directory build BUILD=build-san MESON_OPTIONS='-Dwerror=true -Dtests=enabled \
 		-Db_sanitize=address,undefined -Dbuildtype=debug -Doptimization=1'
-	@$(SANITIZER_ENV) FAIRLEAD_BUILD=build-san tools/run_tests --core unit script system
 
 fuzz: ## fuzz each parser for FUZZ_SECONDS=60 with libFuzzer
 	@CC=clang $(MAKE) --no-print-directory build BUILD=build-fuzz MESON_OPTIONS='-Dfuzz=true -Dtests=disabled'
@@ -75,6 +82,17 @@ fuzz: ## fuzz each parser for FUZZ_SECONDS=60 with libFuzzer
 
 bench: build ## measure, beside other programs, in one run
 	@FAIRLEAD_BINARY=$(BUILD)/fairlead bench/run
+
+# One part that fails keeps no other from running.
+nightly: with-tests ## run what takes hours: browser, all under the sanitizers, long fuzzing, bench
+	@$(MAKE) --keep-going --no-print-directory nightly-ring nightly-san fuzz bench \
+		FUZZ_SECONDS=$(NIGHTLY_FUZZ_SECONDS)
+
+nightly-ring: build
+	@$(RUN_TESTS) --limit $(NIGHTLY_RING_SECONDS) nightly
+
+nightly-san: build-san
+	@$(SANITIZER_ENV) FAIRLEAD_BUILD=build-san tools/run_tests --limit $(NIGHTLY_RING_SECONDS) unit script system
 
 docs: build ## build the manual page, build/fairlead.1
 	@command -v scdoc >/dev/null || { echo "make: scdoc is needed: run 'make deps'" >&2; exit 1; }

@@ -3,8 +3,11 @@
 import contextlib
 import os
 import re
+import resource
 import subprocess
+import time
 
+import bulk
 import peers
 from peers import BenchError, LOAD_CORE, median, note, table
 
@@ -14,6 +17,8 @@ PAYLOAD_BYTES = 100
 PARALLEL = 32
 CONNECT_PARALLEL = (8, 32, 128)
 IDLE_TUNNELS = 2_000
+NODE_TUNNELS, NODE_WORKERS = 10_000, 2
+REST_SECONDS = 5
 CONNECT_TARGET = "origin.example:443"
 
 
@@ -93,10 +98,12 @@ def connect_rows(servers, load, parallel, total, rounds, redis_client):
                f"{column(results, 'p99_us'):,.0f}", f"{column(results, 'redis_us'):.1f}"]
 
 
-def connect_table(servers, load, quick, redis_client):
-    total, rounds = (3_000, 5) if quick else (8_000, 7)
+def connect_table(servers, load, quick, redis_client, figures):
+    total, rounds = (3_000, 3) if quick else (8_000, 7)
     rows = [row for parallel in CONNECT_PARALLEL
             for row in connect_rows(servers, load, parallel, total, rounds, redis_client)]
+    figures["a CONNECT tunnel: CPU / HAProxy", "<= 1.3"] = " ".join(
+        f"{row[5]} ({row[1]} at once)" for row in rows if row[0] == "fairlead")
     print("### CONNECT\n")
     print(f"CPU microseconds of the process for one tunnel: set up, {PAYLOAD_BYTES} bytes each way, torn "
           f"down. {total:,} tunnels in each of {rounds} rounds, {UPSTREAMS} upstreams; / HAProxy: median of the ratios "
@@ -106,7 +113,7 @@ def connect_table(servers, load, quick, redis_client):
            "Redis CPU us"], rows)
 
 
-def latency_table(servers, upstream_address, load, quick):
+def latency_table(servers, upstream_address, load, quick, figures):
     host, _, port = upstream_address.partition(":")
     addresses = {"upstream alone": (host, int(port)), **{name: server.address for name, server in servers.items()}}
     found = {name: [] for name in addresses}
@@ -128,28 +135,50 @@ def latency_table(servers, upstream_address, load, quick):
         p50, p99 = column(results, "p50_us"), column(results, "p99_us")
         rows.append([name, f"{p50:,.0f}", f"{p99:,.0f}", f"{p50 - alone['p50_us']:,.0f}",
                      f"{p99 - alone['p99_us']:,.0f}"])
+        if name == "fairlead":
+            figures["added latency, one at a time: p50", "<= 150 us"] = f"{rows[-1][3]} us"
+            figures["added latency, one at a time: p99", "<= 1,000 us"] = f"{rows[-1][4]} us"
     table(["through", "p50", "p99", "p50 added", "p99 added"], rows)
 
 
-def memory_table(starters, load):
-    print("### Memory of an idle tunnel\n")
-    print(f"Growth of anonymous resident memory by {IDLE_TUNNELS:,} idle tunnels that have "
-          "carried bytes.\n")
-    rows = []
-    for name, start in starters.items():
-        note(f"gateway: idle tunnels, {name}")
-        with start() as server:
-            load.run(server.address, 200, 10, CONNECT_TARGET)
-            before = server.resident_bytes()
-            with load.holding(server.address, IDLE_TUNNELS):
-                growth = server.resident_bytes() - before
-        rows.append([name, f"{before / 1024:,.0f}", f"{growth / 1024:,.0f}", f"{growth / IDLE_TUNNELS:,.0f}"])
+def most_tunnels(wanted):
+    """Each tunnel is two descriptors in a worker, and one worker may get nearly all of them."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return min(wanted, (hard - 200) // 2)
+
+
+def rest(name, start, load, count):
+    """Holds `count` idle tunnels; returns the row of the table that says what they cost."""
+    note(f"gateway: idle tunnels, {name}")
+    with start() as server:
+        load.run(server.address, 200, 10, CONNECT_TARGET)
+        before = server.resident_bytes()
+        with load.holding(server.address, count):
+            growth = server.resident_bytes() - before
+            cpu_us, begun = server.cpu_us(), time.monotonic()
+            time.sleep(REST_SECONDS)
+            percent = (server.cpu_us() - cpu_us) / (time.monotonic() - begun) / 1e4
+    return [name, f"{count:,}", f"{before / 1024:,.0f}", f"{growth / 1024:,.0f}", f"{growth / count:,.0f}", f"{percent:.2f}"]
+
+
+def memory_table(starters, load, figures):
+    print("### Idle tunnels\n")
+    count = most_tunnels(NODE_TUNNELS)
+    print("Growth of anonymous resident memory by idle tunnels that have carried bytes, and CPU time of all processes "
+          f"together over {REST_SECONDS} s at rest. The node: a supervisor, a keeper and {NODE_WORKERS} workers"
+          + (f"; the descriptor limit of this machine admits no more than {count:,} tunnels" if count < NODE_TUNNELS else "")
+          + ".\n")
+    rows = [rest(name, start, load, IDLE_TUNNELS) for name, start in starters.items() if name != "node"]
+    rows.append(rest(f"fairlead, a node of {NODE_WORKERS} workers", starters["node"], load, count))
     note("")
-    table(["proxy", "before, KiB", "growth, KiB", "bytes a tunnel"], rows)
+    figures["an idle tunnel: resident memory", "<= 2,048 bytes"] = f"{rows[-1][4]} bytes ({rows[-1][1]} tunnels)"
+    figures["idle tunnels: CPU at rest", "~ 0"] = f"{rows[-1][5]} % of a core"
+    table(["proxy", "tunnels", "before, KiB", "growth, KiB", "bytes a tunnel", "CPU at rest, %"], rows)
 
 
-def plain_table(servers, origin, load, quick, redis_client):
-    total, rounds = (3_000, 5) if quick else (8_000, 7)
+def plain_table(servers, origin, load, quick, redis_client, figures):
+    total, rounds = (3_000, 3) if quick else (8_000, 7)
 
     def load_of(server, count):
         return load.run(server.address, count or total, PARALLEL, origin, "-g")
@@ -166,11 +195,19 @@ def plain_table(servers, origin, load, quick, redis_client):
         costs = [result["cpu_us"] for result in results]
         rows.append([name, f"{median(costs):.1f}", f"{min(costs):.1f}", f"{max(costs):.1f}",
                      f"{ratio(own, results):.2f}", f"{column(results, 'per_second'):,.0f}"])
+        if name != "fairlead":
+            figures[f"a plain request: CPU / {name}", "<= 0.5"] = rows[-1][4]
     table(["proxy", "CPU us, median", "min", "max", "fairlead / it", "requests/s"], rows)
+
+
+def summary_table(figures):
+    print("### All budgets of the gateway\n")
+    table(["what", "must be", "is"], [[what, budget, found] for (what, budget), found in figures.items()])
 
 
 def measure(quick):
     print("## The gateway\n")
+    figures = {}
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(peers.temporary_folder())
         store = stack.enter_context(peers.redis_server(folder, LOAD_CORE))
@@ -186,13 +223,18 @@ def measure(quick):
             del starters["HAProxy"]
         with contextlib.ExitStack() as inner:
             servers = {name: inner.enter_context(start()) for name, start in starters.items()}
-            connect_table(servers, load, quick, store.client)
-            latency_table(servers, upstreams.addresses[0], load, quick)
+            connect_table(servers, load, quick, store.client, figures)
+            latency_table(servers, upstreams.addresses[0], load, quick, figures)
+        slowest = bulk.measure(folder, store.unix_url, quick)
+        figures["bulk through a tunnel: throughput / HAProxy, the worst of four", ">= 1.0"] = \
+            f"{slowest:.2f}" if slowest else "-"
         starters.pop("fairlead, access log")
-        memory_table(starters, load)
+        starters["node"] = lambda: peers.node(folder, store.unix_url, POOL, NODE_WORKERS)
+        memory_table(starters, load, figures)
         starters = {"fairlead": starters["fairlead"], "squid": lambda: peers.squid(folder),
                     "tinyproxy": lambda: peers.tinyproxy(folder)}
         with contextlib.ExitStack() as inner:
             servers = {name: inner.enter_context(start()) for name, start in starters.items()
                        if name == "fairlead" or peers.find(name)}
-            plain_table(servers, upstreams.addresses[0], load, quick, store.client)
+            plain_table(servers, upstreams.addresses[0], load, quick, store.client, figures)
+        summary_table(figures)

@@ -84,6 +84,11 @@ def free_port(host="127.0.0.1"):
         return probe.getsockname()[1]
 
 
+def anonymous_bytes(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"RssAnon:\s*(\d+) kB", status)[1]) * 1024
+
+
 class Server:
     """A running program. `has_threads` chooses the clock: nanoseconds of one thread, or ticks of all."""
 
@@ -102,8 +107,7 @@ class Server:
 
     def resident_bytes(self):
         """Anonymous resident memory: without the program's text, with its heap and stack."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(re.search(r"RssAnon:\s*(\d+) kB", status)[1]) * 1024
+        return anonymous_bytes(self.pid)
 
     def last_words(self):
         lines = Path(self.log).read_text(errors="replace").strip().splitlines() if self.log else []
@@ -189,9 +193,36 @@ def fairlead(*words, **options):
 def gateway(folder, redis_url, pool, has_access_log):
     port = free_port()
     command = [FAIRLEAD, "gateway", "--redis", redis_url, "--pool", pool, "--allow-private",
-               "--listen", f"127.0.0.1:{port}", "--access-log" if has_access_log else "--no-access-log"]
+               "--allow-port", "1-65535", "--listen", f"127.0.0.1:{port}",
+               "--access-log" if has_access_log else "--no-access-log"]
     with running("gateway", command, folder, SERVER_CORE, is_quiet=has_access_log) as server:
         yield await_listener(server, "127.0.0.1", port)
+
+
+class Node(Server):
+    """A supervisor and its children: all of them count."""
+
+    def __init__(self, server):
+        super().__init__(server.process, server.name, server.log)
+
+    def pids(self):
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return [self.pid, *(int(pid) for pid in children.split())]
+
+    def cpu_us(self):
+        return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000 for pid in self.pids())
+
+    def resident_bytes(self):
+        return sum(anonymous_bytes(pid) for pid in self.pids())
+
+
+@contextlib.contextmanager
+def node(folder, redis_url, pool, workers):
+    port = free_port()
+    command = [FAIRLEAD, "up", "--workers", str(workers), "--redis", redis_url, "--pool", pool, "--allow-private",
+               "--allow-port", "1-65535", "--listen", f"127.0.0.1:{port}", "--no-access-log"]
+    with running("node", command, folder, SERVER_CORE) as server:
+        yield await_listener(Node(server), "127.0.0.1", port)
 
 
 @contextlib.contextmanager
@@ -201,10 +232,11 @@ def haproxy(folder, upstreams):
     servers = "".join(f"    server s{i} {address}\n" for i, address in enumerate(upstreams))
     path.write_text(f"""global
     nbthread 1
-    maxconn 8000
+    maxconn 6000
 defaults
     mode tcp
     balance leastconn
+    option splice-auto
     timeout connect 5s
     timeout client 5m
     timeout server 5m
@@ -256,6 +288,17 @@ def compile_tool(folder, name):
     if subprocess.run(["cc", "-std=gnu17", "-O2", "-o", path, source]).returncode != 0:
         raise BenchError(f"{name}.c cannot be compiled: run 'make deps'")
     return path
+
+
+@contextlib.contextmanager
+def bulk_upstream(folder, address):
+    """A CONNECT proxy that takes, or gives, as much as it can."""
+    command = [compile_tool(folder, "bulk_peer"), "upstream", address]
+    with running("bulk_peer", command, folder, LOAD_CORE, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        server.address = server.process.stdout.readline().decode().strip()
+        if not server.address:
+            raise BenchError(f"bulk_peer does not listen: {server.last_words()}")
+        yield server
 
 
 @contextlib.contextmanager

@@ -1,13 +1,15 @@
-"""worst.py - the longest runs of lua/allocate.lua, by the clock of Redis."""
+"""worst.py - the longest runs of lua/allocate.lua, sticky.lua, traffic.lua and limit*.lua, by the clock of Redis."""
 
 import random
 
-from peers import ROOT, SERVER_CORE, fill_pool, median, note, redis_server, table, temporary_folder
+from peers import ROOT, SERVER_CORE, fill_pool, median, member_name, note, redis_server, table, temporary_folder
 
 SIZE = 100_000
 BATCH = 256
 RUNS = 20
 BUDGET_US = 5_000
+HELD = 100_000  # holders of each subject
+NOW_US = 1_800_000_000_000_000
 
 
 def kinds():
@@ -31,6 +33,77 @@ def call_us(client, sha):
     return client.info("commandstats")["cmdstat_evalsha"]["usec"]
 
 
+def sticky_us(client, sha, is_moved):
+    """64 avoided members in front, and 256 sessions to collect among 100,000."""
+    now = 1_000_000
+    client.copy("template", "bench", replace=True)
+    client.copy("sessions", "bench-sessions", replace=True)
+    client.delete("bench-pin")
+    if is_moved:
+        client.set("bench-pin", f"member={member_name(0)}\tcreated={now}")
+        client.zadd("bench-sessions", {"s": now + 1_000})
+    front = client.zrange("bench", 0, 63)
+    client.config_resetstat()
+    keys = ["bench", "bench-pin", "bench-sessions"]
+    code, _ = client.evalsha(sha, 3, *keys, now, "s", 600_000, 86_400_000, SIZE, 0, *front)
+    assert code == (3 if is_moved else 2)
+    return client.info("commandstats")["cmdstat_evalsha"]["usec"]
+
+
+def traffic_us(client, sha):
+    """128 new fields."""
+    client.delete("bench")
+    client.config_resetstat()
+    pairs = [word for i in range(64) for way in ("in", "out") for word in (f"{way}:{member_name(i)}", 10**17)]
+    assert client.evalsha(sha, 1, "bench", 4_000_000, *pairs) == 128
+    return client.info("commandstats")["cmdstat_evalsha"]["usec"]
+
+
+def row(kind, times):
+    return [kind, min(times), f"{median(times):.0f}", max(times)]
+
+
+def limit_rows(client):
+    """limit.lua and limit_renew.lua on subjects with many holders, of which the first 128 ran out."""
+    limit = client.script_load((ROOT / "lua" / "limit.lua").read_text())
+    renew = client.script_load((ROOT / "lua" / "limit_renew.lua").read_text())
+    end_ms = NOW_US // 1000 + 30_000
+    names = [f"0123456789abcdef-{i}" for i in range(HELD)]
+    for start in range(0, HELD, 1_000):
+        client.zadd("held", {name: end_ms for name in names[start:start + 1_000]})
+    client.zadd("held", {f"dead-{i}": i for i in range(128)})
+    calls = {
+        "limit, 128 of 100,128 holders ran out, twice":
+            (limit, 4, "client", "client:rate", "host", "host:rate", NOW_US, "new", *[1_000_000] * 4),
+        "limit_renew, 128 of 100,128 holders": (renew, 1, "client", NOW_US, *names[:128]),
+    }
+    rows = []
+    for kind, call in calls.items():
+        times = []
+        for _ in range(RUNS):
+            client.copy("held", "client", replace=True)
+            client.copy("held", "host", replace=True)
+            client.config_resetstat()
+            client.evalsha(*call)
+            times.append(client.info("commandstats")["cmdstat_evalsha"]["usec"])
+        rows.append(row(kind, times))
+    return rows
+
+
+def measure_others(client):
+    print("\n## The worst case of the other scripts that requests wait for\n")
+    print(f"As above, on a pool of {SIZE:,} members at one score. `sticky` has 64 members to avoid in front and 256 "
+          f"expired sessions to collect among {SIZE:,}; `traffic` adds 128 "
+          "fields.\n")
+    fill_pool(client, "template", [0] * SIZE)
+    fill_pool(client, "sessions", [0] * 256 + [10**12] * (SIZE - 512))
+    sticky, traffic = (client.script_load((ROOT / "lua" / f"{name}.lua").read_text()) for name in ("sticky", "traffic"))
+    rows = [row("sticky, a new session", [sticky_us(client, sticky, False) for _ in range(RUNS)]),
+            row("sticky, moved", [sticky_us(client, sticky, True) for _ in range(RUNS)]),
+            row("traffic", [traffic_us(client, traffic) for _ in range(RUNS)]), *limit_rows(client)]
+    table(["call", "min", "median", "max"], rows)
+
+
 def measure(quick):
     print(f"## The worst case of one call: {BATCH} allocations on {SIZE:,} members\n")
     print(f"Time of the call on the server (INFO commandstats) in microseconds, {RUNS} calls, each on a fresh copy of "
@@ -42,6 +115,7 @@ def measure(quick):
             note(f"worst: {kind}")
             fill_pool(server.client, "template", scores)
             times = [call_us(server.client, sha) for _ in range(RUNS)]
-            rows.append([kind, min(times), f"{median(times):.0f}", max(times)])
-    note("")
-    table(["pool", "min", "median", "max"], rows)
+            rows.append(row(kind, times))
+        note("")
+        table(["pool", "min", "median", "max"], rows)
+        measure_others(server.client)

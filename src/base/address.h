@@ -32,6 +32,9 @@ bool address_is_special(const struct address *a);
 /* The narrower set that proxy lists refuse (docs/lists.md, rule 4): as above but without the documentation ranges. */
 bool address_is_bogon(const struct address *a);
 
+/* The IPv4 address that an IPv6 address carries (mapped, NAT64, 6to4, IPv4-compatible); false: none. */
+bool address_unwrap(const struct address *a, struct address *ret);
+
 /* A network in CIDR notation, "10.0.0.0/8" or "::1/128"; without "/n" one address. 0 or -EINVAL. */
 struct network {
 	struct address address;

@@ -96,14 +96,6 @@ static int refuse(enum conf_id id, const char *value, struct conf_place place, c
 	return conf_fail(error, "default of %s: %s: %s", rows[id].name, shown, why);
 }
 
-static void value_clear(struct conf_value *value)
-{
-	for (size_t i = 0; i < value->count; i++)
-		free(value->texts[i]);
-	free(value->texts);
-	*value = (struct conf_value){0};
-}
-
 static int value_append(struct conf_value *value, const char *text, size_t len)
 {
 	char **texts = realloc(value->texts, (value->count + 1) * sizeof *texts);
@@ -171,7 +163,7 @@ int conf_set(struct conf *conf, enum conf_id id, const char *text, struct conf_p
 	if (conf_value_parse(&rows[id], text, &number, why, sizeof why))
 		return refuse(id, text, place, why, error);
 	if (place.level > value->level || (place.level == value->level && !is_list))
-		value_clear(value);
+		conf_value_clear(value);
 	if (place.level >= value->level) {
 		value->level = place.level;
 		value->line = place.line;
@@ -199,7 +191,7 @@ int conf_init(struct conf *conf)
 void conf_fini(struct conf *conf)
 {
 	for (int id = 0; id < CONF_ROWS; id++)
-		value_clear(&conf->values[id]);
+		conf_value_clear(&conf->values[id]);
 	conf_source_free_all(conf);
 	free(conf->file);
 	conf->file = NULL;

@@ -114,6 +114,16 @@ MUST_USE int conf_load_env(struct conf *conf, struct conf_error *error);
  * Results as conf_set(), or another -errno with `error`: not readable. */
 MUST_USE int conf_load_file(struct conf *conf, const char *path, struct conf_error *error);
 
+/* The settings as they would be now: the flags of `old`, the environment and the file read anew.
+ * Results as conf_load_file(), with `error` written on each but -ENOMEM; `ret` is for conf_fini(). */
+MUST_USE int conf_reload(struct conf *ret, const struct conf *old, struct conf_error *error);
+
+/* Has the setting the same value in both, wherever it came from? */
+bool conf_is_same(const struct conf *conf, const struct conf *other, enum conf_id id);
+
+/* Takes over the value that `old` has, and its origin. 0 or -ENOMEM. */
+MUST_USE int conf_keep(struct conf *conf, const struct conf *old, enum conf_id id);
+
 const struct conf_row *conf_row(enum conf_id id);
 const char *conf_heading(enum conf_group_index group);
 

@@ -183,3 +183,11 @@ int conf_value_parse(const struct conf_row *row, const char *text, int64_t *ret,
 	*ret = 0;
 	return 0;
 }
+
+void conf_value_clear(struct conf_value *value)
+{
+	for (size_t i = 0; i < value->count; i++)
+		free(value->texts[i]);
+	free(value->texts);
+	*value = (struct conf_value){0};
+}

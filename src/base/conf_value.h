@@ -16,6 +16,9 @@ MUST_USE int conf_value_parse(const struct conf_row *row, const char *text, int6
 /* A number as a user would write it: "64k", "5m", "10". */
 void conf_value_print(enum conf_kind kind, int64_t number, char *buffer, size_t size);
 
+/* Frees the texts; the value is zero then. */
+void conf_value_clear(struct conf_value *value);
+
 /* "1 to 10", "10ms to 5m", "text, json", "true or false"; "" for texts. */
 void conf_value_range(const struct conf_row *row, char *buffer, size_t size);
 

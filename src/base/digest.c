@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sys/random.h>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -18,6 +19,11 @@ int digest_hmac(uint8_t ret[DIGEST_BYTES], const void *key, size_t key_len, cons
 	if (!HMAC(EVP_sha256(), key, (int)key_len, bytes, len, ret, &ret_len))
 		return -EIO;
 	return ret_len == DIGEST_BYTES ? 0 : -EIO;
+}
+
+bool digest_equal(const void *a, const void *b, size_t len)
+{
+	return CRYPTO_memcmp(a, b, len) == 0;
 }
 
 void hex_print(const uint8_t *bytes, size_t len, char *buffer)

@@ -2,6 +2,7 @@
 #ifndef FAIRLEAD_BASE_DIGEST_H
 #define FAIRLEAD_BASE_DIGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,9 @@
 /* HMAC-SHA-256 (RFC 2104, FIPS 180-4). 0 or -EIO. */
 MUST_USE int digest_hmac(uint8_t ret[DIGEST_BYTES], const void *key, size_t key_len,
 			 const void *bytes, size_t len);
+
+/* Are `len` bytes equal? Takes as long wherever they differ, so that nobody finds out a secret byte by byte. */
+bool digest_equal(const void *a, const void *b, size_t len);
 
 /* Lower-case hexadecimal, terminated; `buffer`: >= 2 * len + 1 bytes. */
 void hex_print(const uint8_t *bytes, size_t len, char *buffer);

@@ -144,20 +144,41 @@ static int check_host(const struct http_known *known, int minor)
 static void set_request_options(struct http_request *r, const struct http_known *known)
 {
 	/* RFC 9112 9.3: a proxy keeps no connection with an HTTP/1.0 client. Expect and Upgrade are ignored in HTTP/1.0
-	 * (RFC 9110 10.1.1, 7.8). */
+	 * (RFC 9110 10.1.1, 7.8). An upgrade to another HTTP would let requests pass that nobody here has seen. */
 	r->keep_alive = r->minor > 0 && !known->close;
 	r->expect_continue = r->minor > 0 && known->expect_continue;
-	r->upgrade = r->minor > 0 && known->upgrade && known->count[KNOWN_UPGRADE] > 0;
+	r->upgrade = r->minor > 0 && known->upgrade && known->count[KNOWN_UPGRADE] == 1 &&
+		     text_is(known->value[KNOWN_UPGRADE], "websocket");
+}
+
+/* RFC 9110 7.6.2: 1*DIGIT, heeded in OPTIONS and TRACE. What is more than we can count becomes the most that we can. */
+static int set_max_forwards(struct http_request *r, const struct http_known *known)
+{
+	struct text value = known->value[KNOWN_MAX_FORWARDS];
+	int64_t max = 0;
+	size_t i;
+
+	r->max_forwards = -1;
+	if (known->count[KNOWN_MAX_FORWARDS] == 0 ||
+	    !(http_method_is(r->method, "OPTIONS") || http_method_is(r->method, "TRACE")))
+		return 0;
+	if (known->count[KNOWN_MAX_FORWARDS] > 1 || value.len == 0 ||
+	    text_span(value, BYTE_DIGIT) != value.len)
+		return REASON_REQUEST_SYNTAX;
+	for (i = 0; i < value.len && max < INT32_MAX; i++)
+		max = max * 10 + (value.at[i] - '0');
+	r->max_forwards = max < INT32_MAX ? max : INT32_MAX;
+	return 0;
 }
 
 static int set_request_framing(struct http_request *r, const struct http_known *known)
 {
 	int result = http_read_framing(known, r->minor, &r->framing, &r->length);
 
-	if (result != 0 || r->form != HTTP_AUTHORITY_FORM)
+	if (result != 0 || (r->form != HTTP_AUTHORITY_FORM && !http_method_is(r->method, "TRACE")))
 		return result;
-	/* RFC 9110 9.3.6: CONNECT has no content. What would follow is either a body or the tunnel's first bytes, and
-	 * another reader may decide otherwise than we. */
+	/* RFC 9110 9.3.6, 9.3.8: CONNECT and TRACE have no content. What would follow CONNECT is either a body or the
+	 * tunnel's first bytes, and another reader may decide otherwise than we. */
 	if (r->framing == HTTP_CHUNKED || r->length > 0)
 		return REASON_REQUEST_SYNTAX;
 	r->framing = HTTP_NO_BODY;
@@ -182,6 +203,8 @@ int http_parse_request(struct http_request *ret, const char *head, size_t len)
 		result = http_read_target(&r);
 	if (result == 0)
 		result = set_request_framing(&r, &known);
+	if (result == 0)
+		result = set_max_forwards(&r, &known);
 	if (result != 0)
 		return result;
 	set_request_options(&r, &known);

@@ -65,7 +65,8 @@ struct http_request {
 	uint64_t length; /* HTTP_LENGTH */
 	bool keep_alive; /* the client allows another request */
 	bool expect_continue;
-	bool upgrade; /* Connection names upgrade and there is an Upgrade field */
+	bool upgrade;         /* to a WebSocket; other upgrades are ignored (RFC 9110 7.8) */
+	int64_t max_forwards; /* of OPTIONS and TRACE; -1: without bound */
 	struct http_field fields[HTTP_FIELDS_MAX];
 	size_t field_count;
 };
@@ -98,6 +99,7 @@ struct http_chunks {
 	int state;
 	uint64_t left; /* of the current chunk */
 	size_t line;   /* bytes of the current size line or trailer section, capped */
+	size_t excess; /* bytes of size lines that no content makes up for, capped */
 };
 
 /* Consumes bytes of a chunked body: `*used` of `len` bytes were read, of which data[0..*data_len) is body content (may be

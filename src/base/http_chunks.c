@@ -8,6 +8,8 @@
 
 #define SIZE_LINE_MAX ((size_t)1024) /* a size line with its extensions */
 #define TRAILERS_MAX ((size_t)16384) /* the trailer section */
+#define EXCESS_MAX ((size_t)65536)   /* of size lines, over the whole body */
+#define SIZE_LINE_FREE ((size_t)16)  /* what a size line may always cost */
 #define SIZE_DIGITS_MAX ((size_t)16)
 
 /* RFC 9112 7.1: a recipient must anticipate large sizes. No body is as long as this; below it, nothing overflows. */
@@ -71,9 +73,22 @@ static enum chunk_state step_text(char byte, enum chunk_state self, enum chunk_s
 	return byte_is(byte, BYTE_VALUE) ? self : expect(byte, '\r', at_cr);
 }
 
+/* RFC 9112 7.1.1: extensions are to be limited in total. Long ones are fine before long chunks; many before chunks of a
+ * few bytes only make work. */
+static bool count_excess(struct http_chunks *c)
+{
+	uint64_t earned = SIZE_LINE_FREE + c->left;
+
+	c->excess += c->line;
+	c->excess = c->excess > earned ? c->excess - (size_t)earned : 0;
+	c->line = 0;
+	return c->excess <= EXCESS_MAX;
+}
+
 static enum chunk_state step_size_lf(struct http_chunks *c, char byte)
 {
-	c->line = 0;
+	if (!count_excess(c))
+		return CHUNK_BROKEN;
 	return expect(byte, '\n', c->left > 0 ? CHUNK_DATA : CHUNK_TRAILER);
 }
 

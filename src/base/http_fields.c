@@ -53,6 +53,7 @@ static const struct known_name {
     [6] = {"expect", KNOWN_EXPECT},
     [7] = {"upgrade", KNOWN_UPGRADE},
     [10] = {"connection", KNOWN_CONNECTION},
+    [12] = {"max-forwards", KNOWN_MAX_FORWARDS},
     [14] = {"content-length", KNOWN_CONTENT_LENGTH},
     [16] = {"proxy-connection", KNOWN_PROXY_CONNECTION},
     [17] = {"transfer-encoding", KNOWN_TRANSFER_ENCODING},

@@ -4,13 +4,20 @@
 #include <errno.h>
 #include <event2/dns.h>
 #include <event2/event.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "base/net.h"
+
+#define DNS_PORT 53
 
 struct loop {
 	struct event_base *base;
 	struct evdns_base *dns;
+	struct net_place nameservers[LOOP_NAMESERVERS_MAX];
+	size_t nameserver_count; /* 0: those of /etc/resolv.conf */
 	TAILQ_HEAD(, turn_hook) hooks;
 	struct grave *graves;
 	bool again;
@@ -64,6 +71,48 @@ struct event_base *loop_base(struct loop *loop)
 	return loop->base;
 }
 
+static int read_nameserver(struct net_place *ret, const char *text)
+{
+	struct address address;
+	struct net_place place;
+
+	if (!address_parse(&address, text, strlen(text))) {
+		ret->len = address_to_sockaddr(&address, DNS_PORT, &ret->sa);
+		return 0;
+	}
+	/* The port has the same offset in both families. */
+	if (net_place_parse(&place, text) || place.sa.ss_family == AF_UNIX ||
+	    !((const struct sockaddr_in *)&place.sa)->sin_port)
+		return -EINVAL;
+	*ret = place;
+	return 0;
+}
+
+int loop_nameservers(struct loop *loop, const char *const *texts, size_t count, size_t *ret_bad)
+{
+	struct net_place places[LOOP_NAMESERVERS_MAX] = {0};
+
+	for (size_t i = 0; i < count; i++)
+		if (i >= LOOP_NAMESERVERS_MAX || read_nameserver(&places[i], texts[i])) {
+			*ret_bad = i;
+			return -EINVAL;
+		}
+	memcpy(loop->nameservers, places, sizeof places);
+	loop->nameserver_count = count;
+	return 0;
+}
+
+static void use_nameservers(struct loop *loop)
+{
+	for (size_t i = 0; i < loop->nameserver_count; i++) {
+		const struct net_place *place = &loop->nameservers[i];
+
+		evdns_base_nameserver_sockaddr_add(loop->dns, (const struct sockaddr *)&place->sa,
+						   place->len, 0);
+	}
+	evdns_base_load_hosts(loop->dns, "/etc/hosts");
+}
+
 struct evdns_base *loop_dns(struct loop *loop)
 {
 	if (loop->dns)
@@ -71,6 +120,10 @@ struct evdns_base *loop_dns(struct loop *loop)
 	loop->dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	if (!loop->dns)
 		return NULL;
+	if (loop->nameserver_count) {
+		use_nameservers(loop);
+		return loop->dns;
+	}
 	/* Without the first there are still the names of the second. */
 	evdns_base_resolv_conf_parse(loop->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
 	evdns_base_load_hosts(loop->dns, NULL);

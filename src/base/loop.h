@@ -6,6 +6,7 @@
 #define FAIRLEAD_BASE_LOOP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/queue.h>
 
 #include "base/result.h"
@@ -32,6 +33,14 @@ MUST_USE int loop_new(struct loop **ret);
 void loop_free(struct loop *loop);
 
 struct event_base *loop_base(struct loop *loop);
+
+#define LOOP_NAMESERVERS_MAX 16
+
+/* The DNS servers that the resolver asks in place of those of /etc/resolv.conf, each "ADDRESS" or "ADDRESS:PORT" (IPv6
+ * with a port in brackets); /etc/hosts still comes first. Before the first loop_dns(). 0, or -EINVAL: `texts[*ret_bad]` is
+ * none, or there are too many. */
+MUST_USE int loop_nameservers(struct loop *loop, const char *const *texts, size_t count,
+			      size_t *ret_bad);
 
 /* The resolver, made at its first use; NULL: no memory or no usable configuration. */
 struct evdns_base *loop_dns(struct loop *loop);

@@ -5,6 +5,9 @@
 #ifndef FAIRLEAD_BASE_RESULT_H
 #define FAIRLEAD_BASE_RESULT_H
 
+/* For a large array of which little is used: the build zeroes all others (-ftrivial-auto-var-init). */
+#define NOT_ZEROED __attribute__((uninitialized))
+
 #define MUST_USE __attribute__((warn_unused_result))
 
 enum fault { FAULT_NOBODY, FAULT_CLIENT, FAULT_PROXY, FAULT_TARGET, FAULT_STORE, FAULT_US };

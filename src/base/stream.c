@@ -31,9 +31,21 @@ static int plain_shutdown(struct stream *stream)
 	return shutdown(stream->fd, SHUT_WR) ? -errno : 0;
 }
 
-static void plain_close(struct stream *stream)
+static void plain_close(struct stream *stream, bool is_reset)
 {
+	(void)is_reset;
 	close(stream->fd);
+}
+
+static void plain_want(struct stream *stream)
+{
+	stream_watch(stream, stream->wanted);
+}
+
+static int plain_ready(struct stream *stream, int event)
+{
+	(void)stream;
+	return event;
 }
 
 static const struct stream_kind plain = {
@@ -41,14 +53,18 @@ static const struct stream_kind plain = {
     .write = plain_write,
     .shutdown = plain_shutdown,
     .close = plain_close,
+    .want = plain_want,
+    .ready = plain_ready,
 };
 
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *stream = arg;
+	int ready = stream->kind->ready(stream, what & EV_READ ? STREAM_READ : STREAM_WRITE);
 
 	(void)fd;
-	stream->cb(stream, what & EV_READ ? STREAM_READ : STREAM_WRITE, stream->arg);
+	if (ready)
+		stream->cb(stream, ready, stream->arg);
 }
 
 static void assign(struct stream *stream, struct loop *loop)
@@ -79,15 +95,23 @@ static void switch_event(struct event *event, bool on)
 		event_del(event);
 }
 
-void stream_want(struct stream *stream, int wanted)
+void stream_watch(struct stream *stream, int events)
 {
-	int changed = wanted ^ stream->wanted;
+	int changed = events ^ stream->watched;
 
 	if (changed & STREAM_READ)
-		switch_event(&stream->readable, wanted & STREAM_READ);
+		switch_event(&stream->readable, events & STREAM_READ);
 	if (changed & STREAM_WRITE)
-		switch_event(&stream->writable, wanted & STREAM_WRITE);
-	stream->wanted = wanted;
+		switch_event(&stream->writable, events & STREAM_WRITE);
+	stream->watched = (uint8_t)events;
+}
+
+void stream_want(struct stream *stream, int wanted)
+{
+	if (wanted == stream->wanted)
+		return;
+	stream->wanted = (uint8_t)wanted;
+	stream->kind->want(stream);
 }
 
 ssize_t stream_read(struct stream *stream, void *bytes, size_t len)
@@ -105,6 +129,11 @@ int stream_shutdown(struct stream *stream)
 	return stream->kind->shutdown(stream);
 }
 
+int stream_plain_fd(const struct stream *stream)
+{
+	return stream->kind == &plain ? stream->fd : -1;
+}
+
 int stream_connect_result(struct stream *stream)
 {
 	int error = 0;
@@ -115,21 +144,27 @@ int stream_connect_result(struct stream *stream)
 	return -error;
 }
 
-void stream_close(struct stream *stream)
+static void end(struct stream *stream, bool is_reset)
 {
+	struct linger linger = {.l_onoff = 1};
+
 	if (!stream_is_open(stream))
 		return;
-	stream_want(stream, 0);
-	stream->kind->close(stream);
+	stream_watch(stream, 0);
+	if (is_reset)
+		setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+	stream->kind->close(stream, is_reset);
 	stream->kind = NULL;
+	stream->wanted = 0;
 	stream->fd = -1;
+}
+
+void stream_close(struct stream *stream)
+{
+	end(stream, false);
 }
 
 void stream_reset(struct stream *stream)
 {
-	struct linger linger = {.l_onoff = 1};
-
-	if (stream_is_open(stream))
-		setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
-	stream_close(stream);
+	end(stream, true);
 }

@@ -1,21 +1,7 @@
-/* command_pool_list.c - fairlead pool list, fairlead pool stats */
+/* command_pool_list.c - fairlead pool list */
 #include "cli/output.h"
 #include "cli/session.h"
 #include "pool/view.h"
-
-static int open_and_view(struct cli *cli, view_cb *cb)
-{
-	struct session session;
-	int r = session_open(&session, cli);
-
-	if (r == EXIT_FINE) {
-		r = pool_view(session.pool, cb, &session);
-		session.result = r;
-		r = r || session_wait(&session) ? session_failed(&session) : EXIT_FINE;
-	}
-	session_close(&session);
-	return r;
-}
 
 static void print_list(int result, const char *error, struct member_view *views, size_t count,
 		       void *arg)
@@ -42,39 +28,14 @@ static void print_list(int result, const char *error, struct member_view *views,
 
 int command_pool_list(struct cli *cli)
 {
-	return open_and_view(cli, print_list);
-}
+	struct session session;
+	int r = session_open(&session, cli);
 
-static void print_stats(int result, const char *error, struct member_view *views, size_t count,
-			void *arg)
-{
-	static const struct column columns[] = {{"pool"},         {"eligible"},
-						{"parked"},       {"allocations"},
-						{"lowest_score"}, {"highest_score"}};
-	struct session *session = arg;
-	bool json = conf_bool(&session->cli->conf, CONF_JSON);
-	double allocations = 0;
-	size_t eligible = 0;
-	struct output output;
-
-	for (size_t i = 0; i < count; i++) {
-		allocations += views[i].allocations;
-		eligible += views[i].is_eligible;
+	if (r == EXIT_FINE) {
+		r = pool_view(session.pool, print_list, &session);
+		session.result = r;
+		r = r || session_wait(&session) ? session_failed(&session) : EXIT_FINE;
 	}
-	if (!result) {
-		output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_RECORD, columns, 6);
-		output_row(&output,
-			   (struct cell[]){
-			       CELL_TEXT(pool_name(session->pool)), CELL_NUMBER((int64_t)eligible),
-			       CELL_NUMBER((int64_t)(count - eligible)), CELL_REAL(allocations),
-			       eligible ? CELL_REAL(views[0].score) : CELL_NONE,
-			       eligible ? CELL_REAL(views[eligible - 1].score) : CELL_NONE});
-		output_finish(&output);
-	}
-	session_answered(session, result, error);
-}
-
-int command_pool_stats(struct cli *cli)
-{
-	return open_and_view(cli, print_stats);
+	session_close(&session);
+	return r;
 }

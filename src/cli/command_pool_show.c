@@ -10,9 +10,9 @@ static struct cell text_or_none(const char *text)
 
 static void print_story(int result, const char *error, const struct member_story *story, void *arg)
 {
-	static const struct column columns[] = {{"member"},      {"state"},       {"score"},
-						{"allocations"}, {"credentials"}, {"proxies"},
-						{"admin"},       {"health"}};
+	static const struct column columns[] = {
+	    {"member"},    {"state"},       {"score"},   {"allocations"}, {"bytes_in"},
+	    {"bytes_out"}, {"credentials"}, {"proxies"}, {"admin"},       {"health"}};
 	struct session *session = arg;
 	bool json = conf_bool(&session->cli->conf, CONF_JSON);
 	struct output output;
@@ -22,12 +22,13 @@ static void print_story(int result, const char *error, const struct member_story
 	if (!result) {
 		const struct member_view *view = &story->view;
 
-		output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_RECORD, columns, 8);
+		output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_RECORD, columns, 10);
 		output_row(&output, (struct cell[]){
 					CELL_BYTES(view->id, view->id_len),
 					CELL_TEXT(view->is_eligible ? "eligible" : "parked"),
 					story->has_score ? CELL_REAL(view->score) : CELL_NONE,
 					story->has_score ? CELL_REAL(view->allocations) : CELL_NONE,
+					CELL_NUMBER(story->bytes_in), CELL_NUMBER(story->bytes_out),
 					CELL_TEXT(story->has_secret ? "stored" : "none"),
 					text_or_none(story->proxies), text_or_none(story->admin),
 					text_or_none(story->health)});

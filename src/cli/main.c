@@ -13,6 +13,7 @@
 #include "cli/hide.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "node/handover.h"
 
 /* Where the private server lives by default (XDG Base Directory specification: a relative value
  * counts as none). */
@@ -136,7 +137,7 @@ static void occupy_standard_descriptors(void)
 int main(int argc, char **argv)
 {
 	struct cli cli = {0};
-	struct conf_error error;
+	struct conf_error error = {"the program before has left nothing that can be read"};
 	int status = EXIT_FAILED;
 	unsigned hidden = 0;
 	int r;
@@ -145,8 +146,11 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	r = conf_init(&cli.conf);
 	if (!r)
-		r = options_parse(&cli, argc, argv, &error);
-	if (r != -ENOMEM)
+		r = handover_begin(argc, argv);
+	if (!r)
+		r = options_parse(&cli, argc, handover_arguments(), &error);
+	/* Those of a program that was executed by its predecessor are hidden already. */
+	if (r != -ENOMEM && !handover_received())
 		hidden = hide_secrets(argc, argv);
 	if (r) {
 		cli_error(&cli, "%s", r == -ENOMEM ? strerror(-r) : error.text);

@@ -6,16 +6,19 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/net.h"
 #include "dial/internal.h"
 
 #define IN_CAP (HTTP_HEAD_MAX + 16384)
 #define OUT_CAP ((size_t)32768)
-#define READ_SIZE ((size_t)16384)
+#define READ_SIZE ((size_t)1024) /* most answers are shorter, and longer ones are read in steps */
 
-/* Kinds that this version does not speak have no row: REASON_PROXY_CANNOT. */
+/* What distinguishes socks5h and socks4a elsewhere, that the proxy looks up the target's name, holds for all here. */
 static const struct dial_kind *const kinds[SCHEME_COUNT] = {
-    [SCHEME_HTTP] = &dial_http,
+    [SCHEME_HTTP] = &dial_http,     [SCHEME_HTTPS] = &dial_https,
+    [SCHEME_SOCKS4] = &dial_socks4, [SCHEME_SOCKS4A] = &dial_socks4,
+    [SCHEME_SOCKS5] = &dial_socks5, [SCHEME_SOCKS5H] = &dial_socks5,
     [SCHEME_DIRECT] = &dial_direct,
 };
 
@@ -26,7 +29,7 @@ static const struct dial_kind *kind_of(const struct dial *dial)
 
 bool dial_forwards(const struct endpoint *proxy)
 {
-	return kinds[proxy->scheme] && kinds[proxy->scheme]->is_forward;
+	return kinds[proxy->scheme]->is_forward;
 }
 
 int dial_received_status(const struct dial *dial)
@@ -98,6 +101,26 @@ static void flush(struct dial *dial)
 		    STREAM_READ | (buffer_len(&dial->out) ? STREAM_WRITE : 0));
 }
 
+/* How the connection to the proxy ended: `error` as stream_read() and stream_handshake() give it. */
+static int broken_reason(const struct dial *dial, int error)
+{
+	const char *trouble = stream_trouble(dial->request.stream);
+
+	if (*trouble)
+		log_debug("TLS with a proxy failed", LOG_TEXT("host", dial->request.proxy->host),
+			  LOG_TEXT("why", trouble));
+	switch (error) {
+	case -ENOMEM:
+		return REASON_INTERNAL;
+	case -EPROTO:
+		return REASON_PROXY_TLS;
+	case -ECONNABORTED:
+		return REASON_PROXY_ALERT;
+	default:
+		return error > 0 ? error : REASON_PROXY_RESET;
+	}
+}
+
 static void on_readable(struct dial *dial)
 {
 	size_t room = buffer_room(&dial->in) < READ_SIZE ? buffer_room(&dial->in) : READ_SIZE;
@@ -108,16 +131,18 @@ static void on_readable(struct dial *dial)
 	if (n == -EAGAIN)
 		return;
 	if (n <= 0) {
-		finish(dial, n == -ENOMEM ? REASON_INTERNAL : REASON_PROXY_RESET);
+		finish(dial, broken_reason(dial, (int)n));
 		return;
 	}
 	buffer_commit(&dial->in, (size_t)n);
 	r = kind_of(dial)->take(dial);
-	if (r != -EAGAIN)
+	if (r == -EAGAIN)
+		flush(dial);
+	else
 		finish(dial, r < 0 ? REASON_INTERNAL : r);
 }
 
-static void connected(struct dial *dial)
+static void begin_handshake(struct dial *dial)
 {
 	const struct dial_kind *kind = kind_of(dial);
 
@@ -131,6 +156,35 @@ static void connected(struct dial *dial)
 		return;
 	}
 	flush(dial);
+}
+
+/* --- TLS ---------------------------------------------------------------------------------------------------------- */
+
+static void go_on_with_tls(struct dial *dial)
+{
+	int r = stream_handshake(dial->request.stream);
+
+	if (!r)
+		begin_handshake(dial);
+	else if (r != -EAGAIN)
+		finish(dial, broken_reason(dial, r));
+}
+
+static void connected(struct dial *dial)
+{
+	const struct endpoint *proxy = dial->request.proxy;
+
+	if (!kind_of(dial)->is_tls) {
+		begin_handshake(dial);
+		return;
+	}
+	dial->state = DIAL_TLS;
+	if (stream_start_tls(dial->request.stream, dial->request.tls, proxy->host, proxy->port)) {
+		finish(dial, REASON_INTERNAL);
+		return;
+	}
+	stream_want(dial->request.stream, STREAM_READ);
+	go_on_with_tls(dial);
 }
 
 /* --- connect ------------------------------------------------------------------------------------------------------ */
@@ -230,6 +284,8 @@ static void on_ready(struct stream *stream, int ready, void *arg)
 		dial->result = connect_reason(dial, r);
 		stream_close(stream);
 		connect_any(dial);
+	} else if (dial->state == DIAL_TLS) {
+		go_on_with_tls(dial);
 	} else if (ready & STREAM_READ) {
 		on_readable(dial);
 	} else {
@@ -257,13 +313,14 @@ static void on_resolved(int result, const struct address *addresses, size_t coun
 
 static int timeout_reason(const struct dial *dial)
 {
-	if (kind_of(dial) && kind_of(dial)->is_direct)
+	if (kind_of(dial)->is_direct)
 		return dial->state == DIAL_LOOKUP ? REASON_TARGET_NAME : REASON_TARGET_TIMEOUT;
 	switch (dial->state) {
 	case DIAL_LOOKUP:
 		return REASON_PROXY_NAME;
 	case DIAL_CONNECT:
 		return REASON_PROXY_TIMEOUT;
+	case DIAL_TLS:
 	case DIAL_HANDSHAKE:
 	case DIAL_ENDED:
 		break;
@@ -279,7 +336,7 @@ static void on_alarm(void *arg)
 
 	if (dial->result && dial->state == DIAL_LOOKUP)
 		finish(dial, dial->result);
-	else if (dial->state == DIAL_HANDSHAKE && clock_ms() < dial->deadline_ms)
+	else if (dial->state > DIAL_CONNECT && clock_ms() < dial->deadline_ms)
 		alarm_set(&dial->alarm, dial->deadline_ms);
 	else
 		finish(dial, timeout_reason(dial));
@@ -293,8 +350,11 @@ static int first_step(struct dial *dial)
 	const struct dial_kind *kind = kind_of(dial);
 	const char *host;
 
-	if (!kind)
+	if (kind->is_tls && !dial->request.tls)
 		return REASON_PROXY_CANNOT;
+	dial->result = kind->check ? kind->check(dial) : 0;
+	if (dial->result)
+		return dial->result;
 	host = kind->is_direct ? dial->request.host : dial->request.proxy->host;
 	if (address_parse(&dial->addresses[0], host, strlen(host)))
 		return resolve_start(&dial->resolve, dial->loop, host, on_resolved, dial)

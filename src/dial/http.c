@@ -1,4 +1,4 @@
-/* http.c - a tunnel through an HTTP proxy: CONNECT (RFC 9110 9.3.6). */
+/* http.c - a tunnel through an HTTP proxy: CONNECT (RFC 9110 9.3.6), to an https proxy through TLS. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +25,7 @@ static int begin(struct dial *dial)
 static int blame(int status)
 {
 	switch (status) {
+	case 401: /* what tinyproxy says to a wrong password; a target cannot have said it */
 	case 407:
 		return REASON_PROXY_AUTH;
 	case 403:
@@ -55,6 +56,9 @@ static int take(struct dial *dial)
 		if (head < 0 ||
 		    http_parse_response(&response, buffer_at(&dial->in), (size_t)head, connect))
 			return REASON_PROXY_GARBAGE;
+		/* RFC 9110 15.2.2: only in answer to an Upgrade. */
+		if (response.status == 101)
+			return REASON_PROXY_GARBAGE;
 		buffer_consume(&dial->in, (size_t)head);
 		dial->scan = (struct http_scan){0};
 		/* Any number of 1xx may come first (RFC 9110 15.2), within the deadline. */
@@ -66,3 +70,5 @@ static int take(struct dial *dial)
 }
 
 const struct dial_kind dial_http = {.is_forward = true, .begin = begin, .take = take};
+const struct dial_kind dial_https = {
+    .is_forward = true, .is_tls = true, .begin = begin, .take = take};

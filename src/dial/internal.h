@@ -8,7 +8,7 @@
 #include "base/resolve.h"
 #include "dial/dial.h"
 
-enum dial_state { DIAL_LOOKUP, DIAL_CONNECT, DIAL_HANDSHAKE, DIAL_ENDED };
+enum dial_state { DIAL_LOOKUP, DIAL_CONNECT, DIAL_TLS, DIAL_HANDSHAKE, DIAL_ENDED };
 
 struct dial {
 	struct grave grave;
@@ -25,19 +25,27 @@ struct dial {
 	int result; /* of what failed last */
 	struct buffer out, in;
 	struct http_scan scan;
+	int step; /* of a kind whose handshake has several */
 	int received_status;
 	bool is_taken; /* the stream is the caller's business now */
 };
 
-/* A kind of upstream. `begin` fills dial->out. `take` looks at dial->in: 0 the tunnel stands and what is left in dial->in
- * is early data, -EAGAIN more bytes are needed, a reason otherwise. Both NULL: no handshake. */
+/* A kind of upstream.
+ *   check  can it carry this target at all? 0 or a reason; before anything is connected
+ *   begin  fills dial->out with the first question; 0 or -errno
+ *   take   looks at dial->in: 0 the tunnel stands and what is left in dial->in is early data, -EAGAIN more bytes are needed
+ *          (the next question may be in dial->out), a reason, or another -errno. However the bytes of an answer are split,
+ *          the result is the same
+ * Each may be NULL; without `begin` there is no handshake. */
 struct dial_kind {
 	bool is_direct;  /* the target itself is connected to */
 	bool is_forward; /* forwards plain HTTP requests */
+	bool is_tls;     /* the proxy is spoken to through TLS */
+	int (*check)(const struct dial *dial);
 	int (*begin)(struct dial *dial);
 	int (*take)(struct dial *dial);
 };
 
-extern const struct dial_kind dial_http, dial_direct;
+extern const struct dial_kind dial_http, dial_https, dial_socks4, dial_socks5, dial_direct;
 
 #endif

@@ -19,6 +19,7 @@ static void free_client(struct grave *grave)
 	struct client *client = (struct client *)grave;
 
 	buffer_fini(&client->in);
+	free(client->identity);
 	free(client);
 }
 
@@ -84,25 +85,22 @@ static void linger_ready(struct client *client, int ready)
 
 bool client_read(struct client *client)
 {
-	size_t room = buffer_room(&client->in);
-	char *bytes;
-	ssize_t n;
+	return buffer_room(&client->in) && end_read_into(&client->end, &client->in) > 0;
+}
 
-	if (!room)
-		return false;
-	room = room < 16384 ? room : 16384;
-	bytes = buffer_reserve(&client->in, room);
-	n = bytes ? stream_read(&client->end.stream, bytes, room) : -ENOMEM;
-	if (n == -EAGAIN)
-		return false;
-	if (n <= 0) {
-		client->end.has_ended = true;
-		client->end.is_broken = client->end.is_broken || n < 0;
-		return false;
+/* The first byte tells what the client speaks, if its listener lets it. */
+static void choose_protocol(struct client *client)
+{
+	char first = *buffer_at(&client->in);
+	bool is_socks = first == 5 || first == 4;
+
+	client->protocol = CLIENT_HTTP;
+	if (client->listener->protocol == LISTEN_SOCKS && !is_socks) {
+		client->state = CLIENT_BUSY;
+		exchange_refuse(client, REASON_REQUEST_SYNTAX, "this port speaks SOCKS");
+	} else if (client->listener->protocol != LISTEN_HTTP && is_socks) {
+		client->protocol = first == 5 ? CLIENT_SOCKS5_GREETING : CLIENT_SOCKS4;
 	}
-	buffer_commit(&client->in, (size_t)n);
-	client->end.bytes_in += (uint64_t)n;
-	return true;
 }
 
 /* Begins the exchange whose head is complete, or waits for more. */
@@ -120,16 +118,28 @@ static void look_for_head(struct client *client)
 	client->scan = (struct http_scan){0};
 	client->state = CLIENT_BUSY;
 	if (head < 0)
-		exchange_refuse(client, (int)-head);
+		exchange_refuse(client, (int)-head, "");
 	else
 		exchange_begin(client, (size_t)head);
+}
+
+static void look(struct client *client)
+{
+	if (client->protocol == CLIENT_UNKNOWN && buffer_len(&client->in))
+		choose_protocol(client);
+	if (client->state != CLIENT_HEAD)
+		return;
+	if (client->protocol == CLIENT_HTTP)
+		look_for_head(client);
+	else if (client->protocol != CLIENT_UNKNOWN)
+		handshake_take(client);
 }
 
 static void head_ready(struct client *client)
 {
 	client_read(client);
 	client->has_unseen = false;
-	look_for_head(client);
+	look(client);
 	/* A client that has ended its side may have sent whole requests before. */
 	if (client->state == CLIENT_HEAD && client->end.has_ended) {
 		if (buffer_len(&client->in))
@@ -191,7 +201,9 @@ static void on_ready(struct stream *stream, int ready, void *arg)
 						(end_is_full(&client->end) ? STREAM_WRITE : 0));
 			return;
 		}
-		if (buffer_len(&client->in) == 0)
+		/* The deadline of a SOCKS handshake covers all of it. */
+		if ((buffer_len(&client->in) == 0 || client->has_unseen) &&
+		    client->protocol <= CLIENT_HTTP)
 			alarm_set(&client->alarm, clock_ms() + client->gateway->config.head_ms);
 		head_ready(client);
 		return;
@@ -215,12 +227,12 @@ static void on_alarm(void *arg)
 		if (client->has_unseen) {
 			client->has_unseen = false;
 			alarm_set(&client->alarm, clock_ms() + client->gateway->config.head_ms);
-			look_for_head(client);
+			look(client);
 			if (client->state == CLIENT_HEAD && client->end.has_ended)
 				client_end(client);
-		} else if (buffer_len(&client->in)) {
+		} else if (buffer_len(&client->in) || client->protocol > CLIENT_HTTP) {
 			client->state = CLIENT_BUSY;
-			exchange_refuse(client, REASON_REQUEST_TIMEOUT);
+			exchange_refuse(client, REASON_REQUEST_TIMEOUT, "");
 		} else {
 			client_end(client);
 		}
@@ -245,8 +257,9 @@ static void print_peer(struct client *client, const struct sockaddr *peer)
 		address_print(&address, client->peer, sizeof client->peer);
 }
 
-int client_new(struct gateway *gateway, int fd, const struct sockaddr *peer, bool is_local_listener)
+int client_new(const struct listener *listener, int fd, const struct sockaddr *peer)
 {
+	struct gateway *gateway = listener->gateway;
 	struct client *client = calloc(1, sizeof *client);
 
 	if (!client) {
@@ -255,7 +268,9 @@ int client_new(struct gateway *gateway, int fd, const struct sockaddr *peer, boo
 	}
 	end_init(&client->end);
 	client->gateway = gateway;
-	client->is_allowed = policy_client(&gateway->config.policy, peer, is_local_listener);
+	client->listener = listener;
+	client->is_allowed = policy_client(&gateway->config.policy, peer, listener->is_local,
+					   listener->needs_account);
 	print_peer(client, peer);
 	buffer_init(&client->in, IN_CAP);
 	alarm_init(&client->alarm, gateway->loop, on_alarm, client);

@@ -1,22 +1,27 @@
-/* exchange.c - one request from its head to its log line: READ, ALLOCATE, DIAL, RELAY, END. */
+/* exchange.c - one request from its head to its log line: READ, ADMIT, ALLOCATE, DIAL, RELAY, END. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "gateway/internal.h"
 
+/* Of Proxy-Authorization, in base 64. */
+#define CREDENTIALS_MAX ((size_t)2048)
+
 static const char *const state_words[] = {
-    [EXCHANGE_READ] = "read",   [EXCHANGE_ALLOCATE] = "allocate", [EXCHANGE_DIAL] = "dial",
-    [EXCHANGE_RELAY] = "relay", [EXCHANGE_END] = "end",
+    [EXCHANGE_READ] = "read", [EXCHANGE_ADMIT] = "admit", [EXCHANGE_ALLOCATE] = "allocate",
+    [EXCHANGE_DIAL] = "dial", [EXCHANGE_RELAY] = "relay", [EXCHANGE_END] = "end",
 };
 
 /* moves[from] has a bit for each state that may follow. */
 static const unsigned moves[] = {
-    [EXCHANGE_READ] = 1 << EXCHANGE_ALLOCATE | 1 << EXCHANGE_DIAL | 1 << EXCHANGE_END,
+    [EXCHANGE_READ] = 1 << EXCHANGE_ADMIT | 1 << EXCHANGE_END,
+    [EXCHANGE_ADMIT] = 1 << EXCHANGE_ALLOCATE | 1 << EXCHANGE_DIAL | 1 << EXCHANGE_END,
     [EXCHANGE_ALLOCATE] = 1 << EXCHANGE_ALLOCATE | 1 << EXCHANGE_DIAL | 1 << EXCHANGE_END,
     [EXCHANGE_DIAL] = 1 << EXCHANGE_ALLOCATE | 1 << EXCHANGE_RELAY | 1 << EXCHANGE_END,
     [EXCHANGE_RELAY] = 1 << EXCHANGE_ALLOCATE | 1 << EXCHANGE_END,
@@ -47,6 +52,8 @@ static void free_exchange(struct grave *grave)
 	free(x->avoid);
 	member_unref(x->member);
 	forward_free(x->forward);
+	free(x->identity);
+	free(x->detail);
 	free(x->host);
 	free(x);
 }
@@ -67,8 +74,13 @@ void exchange_end(struct exchange *x, int reason)
 
 	if (x->state == EXCHANGE_END)
 		return;
+	if (x->state == EXCHANGE_ALLOCATE)
+		route_cancel(x);
 	exchange_enter(x, EXCHANGE_END);
-	pool_allocate_cancel(&x->allocation);
+	/* Whoever is asked for credentials sends them next. */
+	if (reason && reason != REASON_CLIENT_UNKNOWN)
+		x->keep_alive = false;
+	ticket_return(&x->ticket);
 	drop_upstream(x);
 	answer_reason(x, reason);
 	record_exchange(x, reason);
@@ -78,13 +90,11 @@ void exchange_end(struct exchange *x, int reason)
 		stream_reset(&client->end.stream);
 		client_end(client);
 	} else {
-		client_exchange_ended(client, x->keep_alive && !reason);
+		client_exchange_ended(client, x->keep_alive);
 	}
 }
 
 /* --- dial --------------------------------------------------------------------------------------------------------- */
-
-static void allocate(struct exchange *x);
 
 /* Where one attempt through one member ended before anything left: is another member worth a try? */
 static bool is_member_at_fault(int reason)
@@ -93,23 +103,22 @@ static bool is_member_at_fault(int reason)
 	       reason == REASON_PROXY_PROHIBITED || reason == REASON_MEMBER_UNREADABLE;
 }
 
-/* Puts the member aside. False when no more can be noted. */
-static bool avoid_member(struct exchange *x)
+/* Milliseconds that are left for trying. */
+static int64_t time_left(const struct exchange *x)
 {
-	struct member **avoid = realloc(x->avoid, (x->avoid_count + 1) * sizeof(struct member *));
+	return x->gateway->config.tries_ms - (clock_us() - x->started_us) / 1000;
+}
 
-	if (!avoid)
-		return false;
-	x->avoid = avoid;
-	x->avoid[x->avoid_count++] = x->member;
-	x->member = NULL;
-	return x->avoid_count < AVOID_MAX;
+static bool may_retry(const struct exchange *x, int reason)
+{
+	return is_member_at_fault(reason) && x->member && !x->has_answer &&
+	       x->tries < x->gateway->config.tries && time_left(x) > 0 &&
+	       !(x->identity && x->identity->is_strict) && !x->gateway->is_draining;
 }
 
 void exchange_retry(struct exchange *x, int reason)
 {
-	if (!is_member_at_fault(reason) || !x->member || x->tries >= x->gateway->config.tries ||
-	    x->has_answer || x->gateway->is_draining || !avoid_member(x)) {
+	if (!may_retry(x, reason) || !route_avoid(x)) {
 		exchange_end(x, reason);
 		return;
 	}
@@ -117,16 +126,16 @@ void exchange_retry(struct exchange *x, int reason)
 		  LOG_TEXT("member", x->avoid[x->avoid_count - 1]->id));
 	drop_upstream(x);
 	x->last_reason = reason;
-	allocate(x);
+	exchange_enter(x, EXCHANGE_ALLOCATE);
+	route_begin(x);
 }
 
 static bool is_admitted(const struct address *address, uint16_t port, bool is_target, void *arg)
 {
 	struct exchange *x = arg;
-	const struct pool *pool = x->gateway->config.pool;
 
 	return policy_admits(&x->gateway->config.policy, address, port, is_target,
-			     pool && rules_flag(pool_rules(pool), RULE_ALLOW_PRIVATE));
+			     x->pool && rules_flag(pool_rules(x->pool), RULE_ALLOW_PRIVATE));
 }
 
 static void on_upstream_ready(struct stream *stream, int ready, void *arg)
@@ -155,6 +164,11 @@ static void on_dialled(int result, struct dial *dial, void *arg)
 		return;
 	}
 	dial_take(dial, on_upstream_ready, x, &early, &len);
+	if (x->forward && len) {
+		/* No server of HTTP speaks before it is asked. */
+		exchange_retry(x, REASON_RESPONSE_SYNTAX);
+		return;
+	}
 	exchange_enter(x, EXCHANGE_RELAY);
 	if (x->forward)
 		forward_begin(x);
@@ -165,6 +179,7 @@ static void on_dialled(int result, struct dial *dial, void *arg)
 static void dial_member(struct exchange *x, const struct endpoint *proxy)
 {
 	const struct gateway_config *config = &x->gateway->config;
+	int64_t left = time_left(x);
 	struct dial_request request = {
 	    .stream = &x->upstream.stream,
 	    .proxy = proxy,
@@ -172,7 +187,8 @@ static void dial_member(struct exchange *x, const struct endpoint *proxy)
 	    .port = x->port,
 	    .is_plain = x->forward != NULL,
 	    .connect_ms = config->connect_ms,
-	    .total_ms = config->dial_ms,
+	    .total_ms = x->tries && left < config->dial_ms ? left : config->dial_ms,
+	    .tls = config->tls,
 	    .is_admitted = is_admitted,
 	    .arg = x,
 	};
@@ -184,46 +200,74 @@ static void dial_member(struct exchange *x, const struct endpoint *proxy)
 		exchange_end(x, REASON_INTERNAL);
 }
 
-/* --- allocate ----------------------------------------------------------------------------------------------------- */
-
-static struct exchange *of_allocation(struct allocation *allocation)
+void exchange_routed(struct exchange *x, int result)
 {
-	return (struct exchange *)((char *)allocation - offsetof(struct exchange, allocation));
-}
-
-static void on_allocated(int result, struct member *member, struct allocation *allocation)
-{
-	struct exchange *x = of_allocation(allocation);
-
-	x->member = member;
-	if (result == REASON_POOL_EMPTY && x->last_reason) {
-		/* All that there is was tried: the last failure says more than the empty pool. */
-		exchange_end(x, x->last_reason);
-	} else if (result == REASON_MEMBER_UNREADABLE) {
-		/* Not a try: nothing was attempted. */
-		x->last_reason = result;
-		if (avoid_member(x))
-			allocate(x);
-		else
-			exchange_end(x, result);
-	} else if (result) {
+	if (result)
 		exchange_end(x, result);
-	} else {
-		dial_member(x, &member->endpoint);
-	}
+	else
+		dial_member(x, &x->member->endpoint);
 }
 
-static void allocate(struct exchange *x)
+/* --- admit -------------------------------------------------------------------------------------------------------- */
+
+static void go_on(struct exchange *x)
 {
+	if (x->gateway->config.upstream) {
+		dial_member(x, x->gateway->config.upstream);
+		return;
+	}
 	exchange_enter(x, EXCHANGE_ALLOCATE);
-	if (!x->avoid_count)
-		pool_allocate(x->gateway->config.pool, &x->allocation, on_allocated);
-	else if (pool_allocate_except(x->gateway->config.pool, &x->allocation, x->avoid,
-				      x->avoid_count, on_allocated))
-		exchange_end(x, REASON_STORE_NOT_DONE);
+	route_begin(x);
+}
+
+static void limited(struct exchange *x, int result, int64_t retry_after_ms)
+{
+	x->retry_after_ms = retry_after_ms;
+	exchange_end(x, result < 0 ? REASON_INTERNAL : result);
+}
+
+static void on_ticket(int result, int64_t retry_after_ms, struct ticket *ticket)
+{
+	struct exchange *x =
+	    (struct exchange *)((char *)ticket - offsetof(struct exchange, ticket));
+
+	if (result)
+		limited(x, result, retry_after_ms);
+	else
+		go_on(x);
+}
+
+/* A client without a name is known by its address. */
+static void admit(struct exchange *x)
+{
+	const char *client =
+	    x->identity && *x->identity->client ? x->identity->client : x->client->peer;
+	int64_t retry_after_ms = 0;
+	int r = 0;
+
+	exchange_enter(x, EXCHANGE_ADMIT);
+	client_watch_waiting(x->client);
+	alarm_off(&x->client->alarm); /* each step has a deadline of its own */
+	if (x->gateway->config.limits)
+		r = ticket_take(x->gateway->config.limits, &x->ticket, client, x->host, on_ticket,
+				&retry_after_ms);
+	if (!r)
+		go_on(x);
+	else if (r != -EINPROGRESS)
+		limited(x, r, retry_after_ms);
 }
 
 /* --- read --------------------------------------------------------------------------------------------------------- */
+
+/* What stands in the log in place of a method that could not be read, or that the protocol does not have. */
+static const char *const protocol_words[] = {
+    [CLIENT_UNKNOWN] = "",
+    [CLIENT_HTTP] = "",
+    [CLIENT_SOCKS5_GREETING] = "SOCKS5",
+    [CLIENT_SOCKS5_LOGIN] = "SOCKS5",
+    [CLIENT_SOCKS5] = "SOCKS5",
+    [CLIENT_SOCKS4] = "SOCKS4",
+};
 
 static struct exchange *new_exchange(struct client *client)
 {
@@ -239,16 +283,38 @@ static struct exchange *new_exchange(struct client *client)
 	x->client_in = client->end.bytes_in - buffer_len(&client->in);
 	x->client_out = client->end.bytes_out;
 	client->exchange = x;
+	snprintf(x->method, sizeof x->method, "%s", protocol_words[client->protocol]);
 	metric_add(METRIC_EXCHANGES, 0, 1);
 	return x;
 }
 
-void exchange_refuse(struct client *client, int reason)
+static void keep_detail(struct exchange *x, const char *detail)
+{
+	if (*detail)
+		x->detail = strdup(detail);
+}
+
+void exchange_refuse(struct client *client, int reason, const char *detail)
 {
 	struct exchange *x = new_exchange(client);
 
-	if (x)
-		exchange_end(x, reason);
+	if (!x)
+		return;
+	keep_detail(x, detail);
+	exchange_end(x, reason);
+}
+
+/* Keeps the identity, if there is anything to keep. */
+static int take_identity(struct exchange *x, const struct identity *identity)
+{
+	x->pool = identity->pool;
+	if (!*identity->client && !*identity->session)
+		return 0;
+	x->identity = malloc(sizeof *x->identity);
+	if (!x->identity)
+		return REASON_INTERNAL;
+	*x->identity = *identity;
+	return 0;
 }
 
 /* A Via with our own name is a loop (RFC 9110 7.6.3). */
@@ -280,11 +346,11 @@ static int take_request(struct exchange *x, const struct http_request *request, 
 	x->is_connect = request->form == HTTP_AUTHORITY_FORM;
 	/* HTTP/1.0 would have to be told that its connection stays. */
 	x->keep_alive = request->keep_alive && request->minor == 1 && !x->is_connect;
-	if (request->form == HTTP_ASTERISK_FORM) {
-		/* A body that nobody reads must not become the next request. */
+	/* Answered here: a body that nobody reads must not become the next request. */
+	if (request->form == HTTP_ASTERISK_FORM || request->max_forwards == 0)
 		x->keep_alive = x->keep_alive && request->framing == HTTP_NO_BODY;
+	if (request->form == HTTP_ASTERISK_FORM)
 		return 0;
-	}
 	if (request->form == HTTP_ORIGIN_FORM ||
 	    http_canonical_host(request->host, host, sizeof host))
 		return REASON_REQUEST_SYNTAX;
@@ -295,6 +361,53 @@ static int take_request(struct exchange *x, const struct http_request *request, 
 	if (is_loop(x, request))
 		return REASON_REQUEST_LOOP;
 	return x->is_connect ? 0 : forward_new(&x->forward, request, head_len);
+}
+
+/* Basic credentials of Proxy-Authorization (RFC 7617), decoded into `text`. What cannot be read is none. */
+static struct credentials read_credentials(const struct http_request *request, char *text)
+{
+	const struct http_field *field =
+	    http_find(request->fields, request->field_count, "proxy-authorization");
+	struct credentials none = {0};
+	struct text value;
+	const char *colon;
+	size_t len;
+
+	if (!field || field->value.len < 6 || strncasecmp(field->value.at, "Basic ", 6) != 0)
+		return none;
+	value = (struct text){field->value.at + 6, field->value.len - 6};
+	for (; value.len && *value.at == ' '; value.len--)
+		value.at++;
+	if (value.len > CREDENTIALS_MAX || base64_decode(text, &len, value.at, value.len))
+		return none;
+	colon = memchr(text, ':', len);
+	if (!colon)
+		return none;
+	return (struct credentials){.user = text,
+				    .user_len = (size_t)(colon - text),
+				    .password = colon + 1,
+				    .password_len = len - (size_t)(colon - text) - 1};
+}
+
+/* Finds out who asks; the request head is still there. */
+static int identify(struct exchange *x, const struct http_request *request)
+{
+	char text[CREDENTIALS_MAX], detail[IDENTITY_DETAIL_MAX] = "";
+	struct credentials given;
+	struct identity identity;
+	int r;
+
+	if (!x->gateway->config.pools)
+		return 0;
+	given = read_credentials(request, text);
+	r = identity_judge(&identity, x->client->listener, &given, detail, sizeof detail);
+	explicit_bzero(text, sizeof text);
+	keep_detail(x, detail);
+	/* Whoever is asked for credentials may send them on the same connection, if it is clear where the next request begins. */
+	if (r)
+		x->keep_alive = r == REASON_CLIENT_UNKNOWN && request->keep_alive &&
+				request->minor == 1 && request->framing == HTTP_NO_BODY;
+	return r ? r : take_identity(x, &identity);
 }
 
 static int judge(const struct exchange *x)
@@ -315,25 +428,46 @@ void exchange_begin(struct client *client, size_t head_len)
 	r = http_parse_request(&request, buffer_at(&client->in), head_len);
 	if (!r)
 		r = take_request(x, &request, head_len);
+	if (!r && !client->is_allowed)
+		r = REASON_REQUEST_DENIED;
+	if (!r)
+		r = identify(x, &request);
 	if (!r)
 		r = judge(x);
-	if (r) {
-		exchange_end(x, r);
-		return;
-	}
-	if (x->is_connect || !x->host)
+	if (!r && (!x->host || request.max_forwards == 0)) {
+		answer_final(x, &request);
 		buffer_consume(&client->in, head_len);
-	if (!x->host) {
-		answer_options(x);
 		exchange_end(x, REASON_OK);
 		return;
 	}
-	client_watch_waiting(client);
-	alarm_off(&client->alarm); /* each step has a deadline of its own */
-	if (x->gateway->config.upstream)
-		dial_member(x, x->gateway->config.upstream);
+	if (x->is_connect || r == REASON_CLIENT_UNKNOWN)
+		buffer_consume(&client->in, head_len);
+	if (!r) {
+		admit(x);
+		return;
+	}
+	x->keep_alive = x->keep_alive && r == REASON_CLIENT_UNKNOWN && buffer_len(&client->in) == 0;
+	exchange_end(x, r);
+}
+
+void exchange_begin_socks(struct client *client, const struct socks_request *request)
+{
+	struct exchange *x = new_exchange(client);
+	int r = 0;
+
+	if (!x)
+		return;
+	x->identity = client->identity;
+	client->identity = NULL;
+	x->pool = x->identity ? x->identity->pool : NULL;
+	x->is_connect = true;
+	x->host = strdup(request->host);
+	x->port = request->port;
+	r = x->host ? judge(x) : REASON_INTERNAL;
+	if (r)
+		exchange_end(x, r);
 	else
-		allocate(x);
+		admit(x);
 }
 
 /* --- events of the client ----------------------------------------------------------------------------------------- */

@@ -1,32 +1,16 @@
-/* forward.c - a plain HTTP request to the member and its response to the client; the framing of both is made anew. */
+/* forward.c - a plain HTTP request to the member and its response to the client; the framing of both is made anew.
+ *
+ * Here: the request, and what is waited for. forward_response.c: the response. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "gateway/body.h"
+#include "gateway/forward_parts.h"
 #include "gateway/head.h"
-#include "gateway/internal.h"
 
-/* A head that lacks its last byte, and one read. */
-#define RESPONSE_IN_CAP (HTTP_HEAD_MAX + END_READ_SIZE)
-
-struct forward {
-	size_t head_len; /* of the request, at the front of client->in */
-	bool is_idempotent;
-	bool is_v10; /* the client speaks HTTP/1.0 */
-	bool is_head;
-	bool wants_upgrade;
-	struct body request, first_request, response;
-	size_t cursor;       /* bytes of client->in that have been given to the upstream */
-	bool is_replayable;  /* client->in still holds the request from its first byte */
-	bool has_left;       /* a byte was written upstream behind the handshake */
-	bool has_head;       /* the response's head was dealt with */
-	int64_t head_due_ms; /* of the response; 0: the request is not out yet */
-	struct buffer in;    /* of the upstream, until the response's head is whole */
-	struct http_scan scan;
-};
+/* A client has this long for any body of a request, and longer at the rate of body_rate. */
+#define BODY_GRACE_MS 60000
 
 void forward_free(struct forward *f)
 {
@@ -56,14 +40,8 @@ int forward_new(struct forward **ret, const struct http_request *request, size_t
 	f->head_len = head_len;
 	f->is_idempotent = is_idempotent(request->method);
 	f->is_v10 = request->minor == 0;
-	f->is_head = text_is(request->method, "HEAD");
 	f->wants_upgrade = request->upgrade;
-	f->first_request =
-	    (struct body){.from = request->framing,
-			  .to = request->framing,
-			  .left = request->length,
-			  .is_done = request->framing == HTTP_NO_BODY ||
-				     (request->framing == HTTP_LENGTH && !request->length)};
+	f->first_request = body_of(request->framing, request->framing, request->length);
 	f->is_replayable = true;
 	buffer_init(&f->in, RESPONSE_IN_CAP);
 	*ret = f;
@@ -99,8 +77,7 @@ static bool may_repeat(const struct exchange *x, int reason)
 	return !f->has_left || reason == REASON_PROXY_AUTH || f->is_idempotent;
 }
 
-/* The member failed: another one, if the request may be sent again. */
-static void fail(struct exchange *x, int reason)
+void forward_fail(struct exchange *x, int reason)
 {
 	record_try(reason);
 	if (may_repeat(x, reason))
@@ -137,8 +114,7 @@ static int send_body(struct exchange *x)
 	return 0;
 }
 
-/* The request is behind us: what stands in client->in is the next one. */
-static void forget_request(struct exchange *x)
+void forward_forget_request(struct exchange *x)
 {
 	struct forward *f = x->forward;
 
@@ -149,18 +125,25 @@ static void forget_request(struct exchange *x)
 	f->is_replayable = false;
 }
 
-static void settle(struct exchange *x);
+/* A proxy may be the last that a TRACE reaches, and shows it to the client with the credentials that it got from us. */
+static bool shows_secret(const struct exchange *x, const struct endpoint *proxy)
+{
+	return !strcmp(x->method, "TRACE") && dial_forwards(proxy) && proxy->secret;
+}
 
 void forward_begin(struct exchange *x)
 {
-	const struct endpoint *proxy =
-	    x->member ? &x->member->endpoint : x->gateway->config.upstream;
+	const struct endpoint *proxy = forward_proxy(x);
 	struct forward *f = x->forward;
 	struct http_request request;
 	struct buffer head;
 	int r;
 
 	rewind_request(x);
+	if (shows_secret(x, proxy)) {
+		forward_fail(x, REASON_PROXY_CANNOT);
+		return;
+	}
 	buffer_init(&head, 2 * HTTP_HEAD_MAX);
 	r = http_parse_request(&request, buffer_at(&x->client->in), f->head_len);
 	if (!r)
@@ -178,205 +161,36 @@ void forward_begin(struct exchange *x)
 	if (r > 0)
 		exchange_end(x, r);
 	else
-		settle(x);
-}
-
-/* --- the response ------------------------------------------------------------------------------------------------- */
-
-/* How the client gets the body: HTTP/1.0 knows no chunks. */
-static enum http_framing framing_to_client(const struct forward *f,
-					   const struct http_response *response)
-{
-	if (response->framing == HTTP_CHUNKED && f->is_v10)
-		return HTTP_UNTIL_CLOSE;
-	return response->framing;
-}
-
-static void give_head(struct exchange *x, const struct http_response *response)
-{
-	struct forward *f = x->forward;
-	struct buffer head;
-	int r;
-
-	buffer_init(&head, 2 * HTTP_HEAD_MAX);
-	r = head_write_response(&head, response, f->response.to, x->keep_alive);
-	if (!r)
-		r = end_queue(&x->client->end, buffer_at(&head), buffer_len(&head));
-	buffer_fini(&head);
-	x->has_answer = true;
-	if (r)
-		x->client->end.is_broken = true;
-}
-
-/* A final head, or a 101. */
-static void take_final(struct exchange *x, const struct http_response *response)
-{
-	struct forward *f = x->forward;
-
-	f->has_head = true;
-	x->status = response->status;
-	f->response =
-	    (struct body){.from = response->framing,
-			  .to = framing_to_client(f, response),
-			  .left = response->length,
-			  .is_done = response->framing == HTTP_NO_BODY ||
-				     (response->framing == HTTP_LENGTH && !response->length)};
-	/* Once it has answered, a member may close without reading the rest of the request. */
-	if (f->response.to == HTTP_UNTIL_CLOSE || !f->request.is_done)
-		x->keep_alive = false;
-	give_head(x, response);
-}
-
-/* The connection becomes a tunnel; bytes behind the head are the first of it. */
-static void switch_protocols(struct exchange *x, const struct http_response *response,
-			     size_t head_len)
-{
-	struct forward *f = x->forward;
-	struct buffer early = f->in;
-
-	record_try(REASON_OK);
-	give_head(x, response);
-	x->status = 101;
-	x->keep_alive = false;
-	forget_request(x);
-	buffer_consume(&early, head_len);
-	buffer_init(&f->in, RESPONSE_IN_CAP);
-	x->forward = NULL;
-	forward_free(f);
-	if (buffer_len(&early) && end_write(&x->client->end, buffer_at(&early), buffer_len(&early)))
-		x->client->end.is_broken = true;
-	buffer_fini(&early);
-	tunnel_continue(x);
-}
-
-enum head_found {
-	HEAD_PARTIAL,
-	HEAD_INTERIM,
-	HEAD_FINAL,
-	HEAD_OVER, /* the exchange is a tunnel, has ended, or begins anew with another member */
-};
-
-/* Takes one head out of f->in. */
-static enum head_found take_head(struct exchange *x)
-{
-	struct forward *f = x->forward;
-	const struct text method = {x->method, strlen(x->method)};
-	struct http_response response;
-	long head = http_scan_head(&f->scan, buffer_at(&f->in), buffer_len(&f->in));
-
-	if (head == 0 && buffer_room(&f->in))
-		return HEAD_PARTIAL;
-	if (head <= 0 || http_parse_response(&response, buffer_at(&f->in), (size_t)head, method)) {
-		fail(x, head == 0 || head == -REASON_REQUEST_HEAD_SIZE ? REASON_RESPONSE_HEAD_SIZE
-								       : REASON_RESPONSE_SYNTAX);
-		return HEAD_OVER;
-	}
-	f->scan = (struct http_scan){0};
-	x->received_status = response.status;
-	if (response.status == 407) {
-		fail(x, REASON_PROXY_AUTH);
-		return HEAD_OVER;
-	}
-	if (response.status == 101) {
-		if (f->wants_upgrade)
-			switch_protocols(x, &response, (size_t)head);
-		else
-			fail(x, REASON_RESPONSE_SYNTAX);
-		return HEAD_OVER;
-	}
-	if (response.status < 200) {
-		/* RFC 9110 15.2: passed on, but not to HTTP/1.0. */
-		f->response.to = HTTP_NO_BODY;
-		if (!f->is_v10)
-			give_head(x, &response);
-		x->has_answer = false;
-		buffer_consume(&f->in, (size_t)head);
-		return HEAD_INTERIM;
-	}
-	record_try(REASON_OK);
-	take_final(x, &response);
-	buffer_consume(&f->in, (size_t)head);
-	return HEAD_FINAL;
-}
-
-static void take_body(struct exchange *x, const char *bytes, size_t len)
-{
-	struct forward *f = x->forward;
-	size_t used;
-	int r;
-
-	if (f->response.is_done)
-		return;
-	r = body_pass(&f->response, &x->client->end, bytes, len, &used);
-	if (r == -EPROTO)
-		exchange_end(x, REASON_RESPONSE_INCOMPLETE);
-	else
-		settle(x);
-}
-
-/* The upstream's end: complete only if the framing says so. */
-static void upstream_ended(struct exchange *x)
-{
-	struct forward *f = x->forward;
-
-	if (!f->has_head)
-		fail(x, REASON_PROXY_RESET);
-	else if (!f->response.is_done &&
-		 (f->response.from != HTTP_UNTIL_CLOSE || x->upstream.is_broken ||
-		  body_finish(&f->response, &x->client->end)))
-		exchange_end(x, REASON_RESPONSE_INCOMPLETE);
-	else
-		settle(x);
-}
-
-static void upstream_readable(struct exchange *x)
-{
-	struct forward *f = x->forward;
-	enum head_found found;
-	char *bytes;
-	ssize_t n = end_read(&x->upstream, &bytes);
-
-	if (n == -EAGAIN)
-		return;
-	if (n <= 0) {
-		upstream_ended(x);
-		return;
-	}
-	if (f->has_head) {
-		take_body(x, bytes, (size_t)n);
-		return;
-	}
-	if (buffer_add(&f->in, bytes, (size_t)n)) {
-		fail(x, REASON_RESPONSE_HEAD_SIZE);
-		return;
-	}
-	do
-		found = take_head(x);
-	while (found == HEAD_INTERIM);
-	if (found == HEAD_PARTIAL)
-		settle(x); /* an interim response may be waiting to be written */
-	if (found != HEAD_FINAL)
-		return;
-	if (buffer_len(&f->in))
-		take_body(x, buffer_at(&f->in), buffer_len(&f->in));
-	else
-		settle(x);
-	if (x->state == EXCHANGE_RELAY)
-		buffer_fini(&f->in);
+		forward_settle(x);
 }
 
 /* --- both --------------------------------------------------------------------------------------------------------- */
 
-/* While bytes of a request or a response come, only silence ends the exchange; between the two there is one deadline, which a
- * head that drips does not move. */
+/* By when a client must have sent the next bytes of its body: those that drip move it by little. */
+static int64_t body_deadline(const struct exchange *x)
+{
+	uint64_t received = x->client->end.bytes_in - x->client_in;
+
+	return x->started_us / 1000 + BODY_GRACE_MS +
+	       (int64_t)(received * 1000 / x->gateway->config.body_rate);
+}
+
+/* While bytes of a request or a response come, silence ends the exchange, or a body that drips; between the two there is one
+ * deadline, which a head that drips does not move. */
 static int64_t deadline(struct exchange *x)
 {
 	const struct gateway_config *config = &x->gateway->config;
 	struct forward *f = x->forward;
-	int64_t now = clock_ms();
+	int64_t now = clock_ms(), idle = now + config->idle_ms;
 
-	if (f->has_head || !f->request.is_done)
-		return now + config->idle_ms;
+	if (f->has_head)
+		return idle;
+	if (!f->request.is_done) {
+		/* The upstream's slowness is not the client's. */
+		if (!end_is_full(&x->upstream) && body_deadline(x) < idle)
+			return body_deadline(x);
+		return idle;
+	}
 	if (!f->head_due_ms)
 		f->head_due_ms = now + config->response_ms;
 	return f->head_due_ms;
@@ -412,8 +226,7 @@ static bool is_request_cut(const struct exchange *x)
 	       buffer_len(&client->in) <= x->forward->cursor;
 }
 
-/* Ends the exchange when its response is out; else says what is waited for. */
-static void settle(struct exchange *x)
+void forward_settle(struct exchange *x)
 {
 	struct forward *f = x->forward;
 	struct end *client = &x->client->end;
@@ -424,7 +237,7 @@ static void settle(struct exchange *x)
 	if (client->is_broken || (is_request_cut(x) && !f->has_head)) {
 		exchange_end(x, REASON_CLIENT_GONE);
 	} else if (f->has_head && f->response.is_done && !end_is_full(client)) {
-		forget_request(x);
+		forward_forget_request(x);
 		exchange_end(x, REASON_OK);
 	} else {
 		watch(x);
@@ -441,7 +254,7 @@ static void client_readable(struct exchange *x)
 	if (r > 0)
 		exchange_end(x, r);
 	else
-		settle(x);
+		forward_settle(x);
 }
 
 void forward_ready(struct exchange *x, struct end *end, int ready)
@@ -449,16 +262,16 @@ void forward_ready(struct exchange *x, struct end *end, int ready)
 	int r;
 
 	if (ready & STREAM_WRITE) {
-		/* A broken end shows in settle(), or when its last words have been read. */
+		/* A broken end shows in forward_settle(), or when its last words have been read. */
 		r = end_flush(end);
 		if (!r && end == &x->upstream)
 			r = send_body(x);
 		if (r > 0)
 			exchange_end(x, r);
 		else
-			settle(x);
+			forward_settle(x);
 	} else if (end == &x->upstream) {
-		upstream_readable(x);
+		forward_read_response(x);
 	} else {
 		client_readable(x);
 	}
@@ -468,7 +281,7 @@ void exchange_alarm(struct exchange *x)
 {
 	if (x->state != EXCHANGE_RELAY)
 		return;
-	if (x->forward && !x->forward->request.is_done)
+	if (x->forward && !x->forward->request.is_done && !end_is_full(&x->upstream))
 		exchange_end(x, REASON_REQUEST_TIMEOUT);
 	else if (x->forward && !x->forward->has_head)
 		exchange_end(x, REASON_RESPONSE_TIMEOUT);

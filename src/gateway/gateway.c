@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 /* Connections taken at one event: enough for a burst, few enough that sister processes get their part. */
 #define ACCEPTS 16
 #define PAUSE_MS 100
+#define FRESH_MS 1000 /* for the first byte of a client that has come just before a drain */
 
 static void watch_listeners(struct gateway *gateway, bool on)
 {
@@ -75,7 +77,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 		}
 		if (client < 0)
 			return;
-		if (client_new(gateway, client, (struct sockaddr *)&peer, listener->is_local))
+		if (client_new(listener, client, (struct sockaddr *)&peer))
 			return;
 	}
 }
@@ -109,6 +111,16 @@ static void on_drain(void *arg)
 	gateway->drained = NULL;
 }
 
+/* A kept connection may be closed between two requests, and its client knows that (RFC 9112 9.6). One that has just come may
+ * have a request on its way, and nobody else will serve it. */
+static void dismiss(struct client *client)
+{
+	if (client->end.bytes_out)
+		client_end(client);
+	else
+		alarm_set(&client->alarm, clock_ms() + FRESH_MS);
+}
+
 void gateway_drain(struct gateway *gateway, int64_t deadline_ms, void (*done)(void *arg), void *arg)
 {
 	struct client *client, *next;
@@ -121,7 +133,7 @@ void gateway_drain(struct gateway *gateway, int64_t deadline_ms, void (*done)(vo
 	for (client = TAILQ_FIRST(&gateway->clients); client; client = next) {
 		next = TAILQ_NEXT(client, link);
 		if (client->state == CLIENT_HEAD && buffer_len(&client->in) == 0)
-			client_end(client);
+			dismiss(client);
 	}
 	alarm_set(&gateway->drain, TAILQ_EMPTY(&gateway->clients) ? clock_ms() : deadline_ms);
 }
@@ -144,20 +156,50 @@ int gateway_new(struct gateway **ret, struct loop *loop, const struct gateway_co
 	return 0;
 }
 
-int gateway_listen(struct gateway *gateway, int fd)
+/* Our own places are never targets. */
+static void own_place(struct gateway *gateway, const struct listener *listener)
+{
+	struct policy *policy = &gateway->config.policy;
+
+	if (policy->own_count < POLICY_OWN_MAX)
+		policy->own[policy->own_count++] = listener->place;
+}
+
+static void judge_listener(struct gateway *gateway, struct listener *listener)
+{
+	listener->needs_account = gateway->config.accounts && listener->auth != LISTEN_AUTH_OFF;
+}
+
+void gateway_configure(struct gateway *gateway, const struct gateway_config *config)
+{
+	struct listener *listener;
+
+	gateway->config = *config;
+	TAILQ_FOREACH (listener, &gateway->listeners, link) {
+		own_place(gateway, listener);
+		judge_listener(gateway, listener);
+	}
+}
+
+int gateway_listen(struct gateway *gateway, int fd, const struct listen_spec *spec)
 {
 	struct listener *listener = calloc(1, sizeof *listener);
-	struct net_place place;
-	int r = listener ? net_local_place(fd, &place) : -ENOMEM;
+	int r = listener ? net_local_place(fd, &listener->place) : -ENOMEM;
 
 	if (r) {
 		free(listener);
 		return r;
 	}
 	listener->gateway = gateway;
-	listener->is_local = net_place_is_local(&place);
-	if (gateway->config.policy.own_count < POLICY_OWN_MAX)
-		gateway->config.policy.own[gateway->config.policy.own_count++] = place;
+	listener->is_local = net_place_is_local(&listener->place);
+	if (spec) {
+		listener->auth = spec->auth;
+		listener->protocol = spec->protocol;
+		memcpy(listener->user, spec->user, sizeof listener->user);
+		memcpy(listener->pool, spec->pool, sizeof listener->pool);
+	}
+	own_place(gateway, listener);
+	judge_listener(gateway, listener);
 	event_assign(&listener->event, loop_base(gateway->loop), fd, EV_READ | EV_PERSIST,
 		     on_acceptable, listener);
 	event_add(&listener->event, NULL);

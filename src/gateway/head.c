@@ -1,8 +1,8 @@
 /* head.c - request and response heads written anew. */
 #include "gateway/head.h"
 
-#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "dial/credentials.h"
 
@@ -22,14 +22,32 @@ static int add_field(struct buffer *out, const struct http_field *field)
 	return r ? r : buffer_add(out, "\r\n", 2);
 }
 
+/* Fields between us and the client, which nobody else may send or see. */
+static bool is_ours(struct text name)
+{
+	static const char prefix[] = "fairlead-";
+	size_t len = sizeof prefix - 1;
+
+	return name.len >= len && text_is((struct text){name.at, len}, prefix);
+}
+
+/* Host is made from the target, Max-Forwards counts down, and HTTP/1.0 expects nothing (RFC 9110 10.1.1). */
+static bool is_written_anew(const struct http_request *request, struct text name)
+{
+	return text_is(name, "host") ||
+	       (request->max_forwards >= 0 && text_is(name, "max-forwards")) ||
+	       (request->minor == 0 && text_is(name, "expect"));
+}
+
+/* `request`: whose fields these are; NULL: a response's. */
 static int add_fields(struct buffer *out, const struct http_field *fields, size_t count,
-		      const char *leave_out)
+		      const struct http_request *request)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && !r; i++)
-		if (!http_is_hop_by_hop(fields, count, &fields[i]) &&
-		    !text_is(fields[i].name, leave_out))
+		if (!http_is_hop_by_hop(fields, count, &fields[i]) && !is_ours(fields[i].name) &&
+		    !(request && is_written_anew(request, fields[i].name)))
 			r = add_field(out, &fields[i]);
 	return r;
 }
@@ -97,7 +115,10 @@ int head_write_request(struct buffer *out, const struct http_request *request,
 	if (!r && proxy)
 		r = credentials_add_basic(out, proxy);
 	if (!r)
-		r = add_fields(out, request->fields, request->field_count, "host");
+		r = add_fields(out, request->fields, request->field_count, request);
+	if (!r && request->max_forwards > 0)
+		r = buffer_printf(out, "Max-Forwards: %lld\r\n",
+				  (long long)request->max_forwards - 1);
 	if (!r)
 		r = add_framing(out, request->framing, request->length);
 	if (!r)
@@ -115,7 +136,7 @@ static int add_length_of_absent(struct buffer *out, const struct http_response *
 }
 
 int head_write_response(struct buffer *out, const struct http_response *response,
-			enum http_framing framing, bool keep_alive)
+			enum http_framing framing, bool keep_alive, const char *extra)
 {
 	int r = buffer_printf(out, "HTTP/1.1 %d ", response->status);
 
@@ -124,7 +145,7 @@ int head_write_response(struct buffer *out, const struct http_response *response
 	if (!r)
 		r = buffer_add(out, "\r\n", 2);
 	if (!r)
-		r = add_fields(out, response->fields, response->field_count, "");
+		r = add_fields(out, response->fields, response->field_count, NULL);
 	if (!r)
 		r = add_framing(out, framing, response->length);
 	/* The length that a body would have, in answers to HEAD and in 304 (RFC 9110 8.6). */
@@ -134,5 +155,38 @@ int head_write_response(struct buffer *out, const struct http_response *response
 		r = add_connection(
 		    out, response->fields, response->field_count, response->status == 101,
 		    keep_alive || response->status < 200 ? "" : "Connection: close\r\n");
+	if (!r)
+		r = buffer_add_text(out, extra);
 	return r ? r : buffer_add(out, "\r\n", 2);
+}
+
+static bool is_secret(struct text name)
+{
+	return text_is(name, "authorization") || text_is(name, "proxy-authorization") ||
+	       text_is(name, "cookie");
+}
+
+int head_write_trace(struct buffer *out, const struct http_request *request)
+{
+	int r = buffer_add_text(out, "TRACE ");
+
+	if (!r)
+		r = add_text(out, request->target);
+	if (!r)
+		r = buffer_printf(out, " HTTP/1.%d\r\n", request->minor);
+	for (size_t i = 0; i < request->field_count && !r; i++)
+		if (!is_secret(request->fields[i].name))
+			r = add_field(out, &request->fields[i]);
+	return r ? r : buffer_add(out, "\r\n", 2);
+}
+
+int head_write_date(struct buffer *out, int64_t wall_ms)
+{
+	const time_t now = (time_t)(wall_ms / 1000);
+	char text[64];
+	struct tm utc;
+
+	gmtime_r(&now, &utc);
+	strftime(text, sizeof text, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &utc);
+	return buffer_add_text(out, text);
 }

@@ -47,13 +47,9 @@ static bool is_zero(const struct address *address)
 /* IPv4 inside IPv6 as IPv4. */
 static struct address unwrap(const struct address *address)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	struct address inner = {.family = AF_INET};
+	struct address inner;
 
-	if (address->family != AF_INET6 || memcmp(address->bytes, mapped, sizeof mapped))
-		return *address;
-	memcpy(inner.bytes, address->bytes + sizeof mapped, 4);
-	return inner;
+	return address_unwrap(address, &inner) ? inner : *address;
 }
 
 /* One of our own places: a wildcard listener answers on every local address, and the unspecified address as a target is this
@@ -87,19 +83,34 @@ static bool is_local_name(const char *host)
 	return !strcmp(host, "localhost") || (len > 10 && !strcmp(host + len - 10, ".localhost"));
 }
 
+/* What the operator's lists say. The demonstration's origin is exempt by its exact address. */
+static int judge_lists(const struct policy *policy, const char *host, uint16_t port,
+		       const struct address *address)
+{
+	if (policy->is_demo && address && is_demo_target(address, port))
+		return 0;
+	if (hosts_contain(policy->deny_hosts, host) ||
+	    (policy->allow_hosts && !hosts_contain(policy->allow_hosts, host)))
+		return REASON_HOST_DENIED;
+	return policy->ports && !ports_contain(policy->ports, port) ? REASON_PORT_DENIED : 0;
+}
+
 int policy_target(const struct policy *policy, const char *host, uint16_t port)
 {
 	struct address address;
+	bool is_address = !address_parse(&address, host, strlen(host));
+	bool is_local = !is_address && is_local_name(host);
+	int r;
 
-	if (address_parse(&address, host, strlen(host))) {
-		if (!is_local_name(host))
-			return 0;
-		if (address_parse(&address, "127.0.0.1", 9) || is_own(policy, &address, port))
-			return REASON_REQUEST_LOOP;
-		return policy->allow_private ? 0 : REASON_TARGET_PROHIBITED;
-	}
-	if (is_own(policy, &address, port))
+	if (is_local && address_parse(&address, "127.0.0.1", 9))
+		return REASON_INTERNAL;
+	if ((is_address || is_local) && is_own(policy, &address, port))
 		return REASON_REQUEST_LOOP;
+	r = judge_lists(policy, host, port, is_address ? &address : NULL);
+	if (r || (!is_address && !is_local))
+		return r;
+	if (is_local)
+		return policy->allow_private ? 0 : REASON_TARGET_PROHIBITED;
 	return policy_admits(policy, &address, port, true, false) ? 0 : REASON_TARGET_PROHIBITED;
 }
 
@@ -118,11 +129,12 @@ bool policy_admits(const struct policy *policy, const struct address *address, u
 	       (policy->is_demo && is_demo_target(address, port));
 }
 
-bool policy_client(const struct policy *policy, const struct sockaddr *peer, bool is_local_listener)
+bool policy_client(const struct policy *policy, const struct sockaddr *peer, bool is_local,
+		   bool needs_account)
 {
 	struct address address;
 
-	if (is_local_listener)
+	if (is_local || (needs_account && !policy->client_count))
 		return true;
 	return !address_from_sockaddr(&address, peer) &&
 	       is_in(policy->clients, policy->client_count, &address);

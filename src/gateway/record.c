@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "gateway/internal.h"
+#include "pool/traffic.h"
 
 /* Members are shown by identifier, which holds no credentials; a fixed upstream by its address. */
 static void print_member(const struct exchange *x, char *buffer, size_t size)
@@ -36,6 +37,17 @@ void record_try(int reason)
 	metric_add(METRIC_TRIES, reason, 1);
 }
 
+/* What went to the member for this client, and what came back. */
+static void count_traffic(const struct exchange *x)
+{
+	const struct end *upstream = &x->upstream;
+
+	if (x->pool && x->member && (upstream->bytes_out || upstream->bytes_in))
+		pool_traffic_add(x->pool, x->member->id,
+				 x->identity ? identity_account(x->identity) : "",
+				 upstream->bytes_out, upstream->bytes_in);
+}
+
 void record_exchange(const struct exchange *x, int reason)
 {
 	const struct reason_row *row = reason_row(reason);
@@ -49,14 +61,17 @@ void record_exchange(const struct exchange *x, int reason)
 	metric_add(METRIC_EXCHANGES, 0, -1);
 	metric_add(METRIC_CLIENT_IN, 0, (int64_t)in);
 	metric_add(METRIC_CLIENT_OUT, 0, (int64_t)out);
+	count_traffic(x);
 	if (!x->gateway->config.has_access_log || !log_enabled(LOG_INFO))
 		return;
 	print_member(x, member, sizeof member);
 	print_target(x, target, sizeof target);
-	log_info("request", LOG_TEXT("client", x->client->peer), LOG_TEXT("method", x->method),
-		 LOG_TEXT("target", target), LOG_TEXT("member", member),
-		 LOG_NUMBER("tries", x->tries), LOG_NUMBER("status", x->status),
-		 LOG_TEXT("reason", row->word), LOG_TEXT("fault", fault_word(row->fault)),
-		 LOG_NUMBER("in", (int64_t)in), LOG_NUMBER("out", (int64_t)out),
-		 LOG_NUMBER("ms", (clock_us() - x->started_us) / 1000));
+	log_info(
+	    "request", LOG_TEXT("client", x->client->peer),
+	    LOG_TEXT("user", x->identity ? x->identity->client : ""), LOG_TEXT("method", x->method),
+	    LOG_TEXT("target", target), LOG_TEXT("member", member), LOG_NUMBER("tries", x->tries),
+	    LOG_NUMBER("status", x->status), LOG_TEXT("reason", row->word),
+	    LOG_TEXT("detail", x->detail ? x->detail : ""),
+	    LOG_TEXT("fault", fault_word(row->fault)), LOG_NUMBER("in", (int64_t)in),
+	    LOG_NUMBER("out", (int64_t)out), LOG_NUMBER("ms", (clock_us() - x->started_us) / 1000));
 }

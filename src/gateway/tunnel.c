@@ -46,14 +46,10 @@ static void settle(struct exchange *x)
 static void pump(struct exchange *x, struct end *from)
 {
 	struct end *to = other(x, from);
-	char *bytes;
-	ssize_t n = end_read(from, &bytes);
 
-	if (n > 0)
-		n = end_write(to, bytes, (size_t)n);
-	else if (from->has_ended && !(to->has_ended && !end_is_full(from) && !end_is_full(to)))
+	end_pass(from, to); /* a broken end shows in settle() */
+	if (from->has_ended && !(to->has_ended && !end_is_full(from) && !end_is_full(to)))
 		end_shutdown(to); /* unless that was the last of it: both are closed at once */
-	(void)n;                  /* a broken end shows in settle() */
 }
 
 void tunnel_ready(struct exchange *x, struct end *end, int ready)
@@ -83,14 +79,8 @@ void tunnel_continue(struct exchange *x)
 
 void tunnel_begin(struct exchange *x, const char *early, size_t len)
 {
-	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
-	struct end *client = &x->client->end;
-
-	x->has_answer = true;
-	x->status = 200;
 	x->keep_alive = false;
-	if (end_write(client, established, sizeof established - 1) ||
-	    end_write(client, early, len)) {
+	if (answer_established(x) || end_write(&x->client->end, early, len)) {
 		exchange_end(x, REASON_CLIENT_GONE);
 		return;
 	}

@@ -1,20 +1,24 @@
 /* alone.c - a role as a process of its own. */
 #include "node/alone.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "node/bind.h"
+#include "node/notify.h"
 #include "node/role.h"
 #include "node/service.h"
 
 static int run(const struct conf *conf, const char *name,
-	       int (*role)(const struct role_context *context), int *listeners, size_t count)
+	       int (*role)(const struct role_context *context), struct listeners *listeners)
 {
 	struct role_context context = {.conf = conf,
-				       .listeners = listeners,
-				       .listener_count = count,
+				       .listeners = listeners->fds,
+				       .specs = listeners->specs,
+				       .listener_count = listeners->count,
 				       .ready_fd = -1,
 				       .name = name,
 				       .owner_pid = getpid()};
@@ -37,18 +41,29 @@ static int run(const struct conf *conf, const char *name,
 
 int alone_gateway(const struct conf *conf)
 {
-	int listeners[ROLE_LISTENERS_MAX];
-	size_t count = 0;
-	int r = role_bind(conf, listeners, &count);
+	static struct listeners listeners;
+	struct inherited inherited;
+	char error[512];
+	int r;
 
-	if (!r)
-		r = run(conf, "gateway", role_gateway, listeners, count);
-	role_close(listeners, count);
-	role_unlink(conf);
+	notify_open();
+	inherit_take(&inherited);
+	r = bind_all(conf, &inherited, &listeners, error, sizeof error);
+	inherit_close(&inherited);
+	if (r) {
+		fprintf(stderr, "fairlead gateway: %s\n", error);
+		return r == -EINVAL ? 2 : 1;
+	}
+	r = run(conf, "gateway", role_gateway, &listeners);
+	role_close(listeners.fds, listeners.count);
+	bind_unlink(&listeners);
 	return r;
 }
 
 int alone_keeper(const struct conf *conf)
 {
-	return run(conf, "keeper", role_keeper, NULL, 0);
+	static struct listeners none;
+
+	notify_open();
+	return run(conf, "keeper", role_keeper, &none);
 }

@@ -1,11 +1,12 @@
-/* bind.c - listeners, bound once, with an error that says what to do. */
+/* bind.c - listeners: judged, inherited or bound once, with an error that says what to do. */
+#include "node/bind.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/demo.h"
-#include "node/role.h"
 
 void role_close(int *fds, size_t count)
 {
@@ -16,78 +17,156 @@ void role_close(int *fds, size_t count)
 	}
 }
 
-void role_unlink(const struct conf *conf)
+void bind_unlink(const struct listeners *listeners)
 {
-	struct net_place place;
-
-	for (size_t i = 0; i < conf_count(conf, CONF_LISTEN); i++)
-		if (!net_place_parse(&place, conf_at(conf, CONF_LISTEN, i)))
-			net_remove_stale(&place);
+	for (size_t i = 0; i < listeners->count; i++)
+		net_remove_stale(&listeners->specs[i].place);
 }
 
-static void explain(const char *text, int error, const char *way_out)
+/* --- what may be listened on -------------------------------------------------------------------------------------- */
+
+/* A listener that others can reach must know its clients. A name that is assumed (user=) proves nothing. */
+static int judge(const struct conf *conf, const struct listen_spec *spec, char *error, size_t size)
 {
-	const char *cause =
-	    error == -EADDRINUSE ? "in use; does another node run here?" : strerror(-error);
+	bool has_accounts = *conf_text(conf, CONF_AUTH_FILE);
 
-	fprintf(stderr, "fairlead: cannot listen on %s: %s %s\n", text, cause, way_out);
-}
-
-/* A listener that others can reach must know its clients. */
-static bool is_safe(const struct conf *conf, const struct net_place *place, const char *text)
-{
-	if (net_place_is_local(place) || conf_count(conf, CONF_ALLOW_CLIENT))
-		return true;
-	fprintf(stderr,
-		"fairlead: --listen %s: refused, it would be an open proxy; name its clients with "
-		"--allow-client NETWORK\n",
-		text);
-	return false;
-}
-
-static int bind_one(const struct conf *conf, const char *text, int *ret)
-{
-	struct net_place place;
-	int fd;
-
-	if (net_place_parse(&place, text)) {
-		fprintf(stderr,
-			"fairlead: --listen %s: expected ADDRESS:PORT, [IPV6]:PORT or unix:/PATH\n",
-			text);
-		return 2;
+	if (spec->auth == LISTEN_AUTH_ON && !has_accounts) {
+		snprintf(error, size, "auth=on needs --auth-file");
+		return -EINVAL;
 	}
-	if (!is_safe(conf, &place, text))
-		return 2;
-	fd = net_listen(&place);
-	if (fd < 0) {
-		explain(text, fd, "(--listen chooses another address)");
-		return 1;
-	}
-	*ret = fd;
-	return 0;
+	if (net_place_is_local(&spec->place) || conf_count(conf, CONF_ALLOW_CLIENT) ||
+	    (has_accounts && spec->auth != LISTEN_AUTH_OFF))
+		return 0;
+	snprintf(error, size,
+		 "refused, it would be an open proxy; name its clients with --allow-client NETWORK "
+		 "or --auth-file FILE%s",
+		 spec->auth == LISTEN_AUTH_OFF ? " (auth=off asks nobody)" : "");
+	return -EINVAL;
 }
 
-int role_bind(const struct conf *conf, int *ret_fds, size_t *ret_count)
+static int read_spec(const struct conf *conf, const char *text, struct listen_spec *ret,
+		     char *error, size_t size)
+{
+	struct listen_spec spec;
+	char why[320];
+	int r = listen_parse(&spec, text, why, sizeof why);
+
+	if (!r)
+		r = judge(conf, &spec, why, sizeof why);
+	if (r)
+		snprintf(error, size, "--listen %.150s: %s", text, why);
+	else
+		*ret = spec;
+	return r;
+}
+
+int bind_check(const struct conf *conf, char *error, size_t size)
 {
 	size_t count = conf_count(conf, CONF_LISTEN);
+	struct listen_spec spec;
 	int r = 0;
 
 	if (count == 0 || count > ROLE_LISTENERS_MAX) {
-		fprintf(stderr, "fairlead: --listen: 1 to %d addresses\n", ROLE_LISTENERS_MAX);
-		return 2;
+		snprintf(error, size, "--listen: 1 to %d addresses", ROLE_LISTENERS_MAX);
+		return -EINVAL;
 	}
-	for (size_t i = 0; i < count; i++) {
-		r = bind_one(conf, conf_at(conf, CONF_LISTEN, i), &ret_fds[i]);
-		if (r) {
-			role_close(ret_fds, i);
-			return r;
-		}
-	}
-	*ret_count = count;
+	for (size_t i = 0; i < count && !r; i++)
+		r = read_spec(conf, conf_at(conf, CONF_LISTEN, i), &spec, error, size);
+	return r;
+}
+
+/* --- bind --------------------------------------------------------------------------------------------------------- */
+
+static int explain(const char *text, int r, const char *way_out, char *error, size_t size)
+{
+	const char *cause = r == -EADDRINUSE ? "in use; does another node run here?" : strerror(-r);
+
+	snprintf(error, size, "cannot listen on %.150s: %s %s", text, cause, way_out);
+	return r == -EINVAL ? -EIO : r;
+}
+
+static int find_or_listen(struct inherited *inherited, const struct net_place *place)
+{
+	int fd = inherit_find(inherited, place);
+
+	return fd >= 0 ? fd : net_listen(place);
+}
+
+static void add(struct listeners *listeners, const struct listen_spec *spec, int fd)
+{
+	listeners->specs[listeners->count] = *spec;
+	listeners->fds[listeners->count++] = fd;
+}
+
+static int bind_one(const struct conf *conf, struct inherited *inherited, const char *text,
+		    struct listeners *listeners, char *error, size_t size)
+{
+	struct listen_spec spec;
+	int r = read_spec(conf, text, &spec, error, size);
+	int fd;
+
+	if (r)
+		return r;
+	fd = find_or_listen(inherited, &spec.place);
+	if (fd < 0)
+		return explain(spec.address, fd, "(--listen chooses another address)", error, size);
+	add(listeners, &spec, fd);
 	return 0;
 }
 
-int role_bind_demo(int *ret_fds, size_t *ret_count)
+/* A socket that was handed to us, at whatever place it has. */
+static int take_one(const struct conf *conf, int fd, struct listeners *listeners, char *error,
+		    size_t size)
+{
+	struct listen_spec spec = {0};
+	char why[320];
+	int r = net_local_place(fd, &spec.place);
+
+	if (r)
+		return explain("an inherited socket", r, "", error, size);
+	net_place_print(&spec.place, spec.address, sizeof spec.address);
+	r = judge(conf, &spec, why, sizeof why);
+	if (r)
+		snprintf(error, size, "the inherited socket %s: %s", spec.address, why);
+	else
+		add(listeners, &spec, fd);
+	return r;
+}
+
+static int take_all(const struct conf *conf, struct inherited *inherited,
+		    struct listeners *listeners, char *error, size_t size)
+{
+	int r = inherited->count > ROLE_LISTENERS_MAX ? -E2BIG : 0;
+
+	if (r)
+		snprintf(error, size, "at most %d sockets can be inherited", ROLE_LISTENERS_MAX);
+	for (size_t i = 0; i < inherited->count && !r; i++)
+		r = take_one(conf, inherited->fds[i], listeners, error, size);
+	if (!r)
+		inherited->count = 0;
+	else
+		listeners->count = 0; /* they are still the other's to close */
+	return r;
+}
+
+int bind_all(const struct conf *conf, struct inherited *inherited, struct listeners *ret,
+	     char *error, size_t size)
+{
+	bool is_given = inherited->is_activated && !conf_is_set(conf, CONF_LISTEN);
+	int r;
+
+	ret->count = 0;
+	if (is_given && inherited->count)
+		return take_all(conf, inherited, ret, error, size);
+	r = bind_check(conf, error, size);
+	for (size_t i = 0; i < conf_count(conf, CONF_LISTEN) && !r; i++)
+		r = bind_one(conf, inherited, conf_at(conf, CONF_LISTEN, i), ret, error, size);
+	if (r)
+		role_close(ret->fds, ret->count);
+	return r;
+}
+
+int bind_demo(struct inherited *inherited, int *ret_fds, char *error, size_t size)
 {
 	static const char *const hosts[DEMO_UPSTREAMS] = DEMO_UPSTREAM_HOSTS;
 	char text[64];
@@ -100,14 +179,13 @@ int role_bind_demo(int *ret_fds, size_t *ret_count)
 		snprintf(text, sizeof text, "%s:%d", is_origin ? DEMO_ORIGIN_HOST : hosts[i],
 			 is_origin ? DEMO_ORIGIN_PORT : DEMO_UPSTREAM_PORT);
 		if (!net_place_parse(&place, text))
-			fd = net_listen(&place);
+			fd = find_or_listen(inherited, &place);
 		if (fd < 0) {
-			explain(text, fd, "(--demo needs exactly this address)");
 			role_close(ret_fds, i);
-			return 1;
+			return explain(text, fd, "(--demo needs exactly this address)", error,
+				       size);
 		}
 		ret_fds[i] = fd;
 	}
-	*ret_count = ROLE_DEMO_LISTENERS;
 	return 0;
 }

@@ -23,42 +23,71 @@ static void print_store(const struct conf *conf, const struct private_server *pr
 	}
 }
 
-/* What to type with the listener at `place`. */
-static void print_try(const struct conf *conf, const char *place)
+/* A name and a password in front of the address, where they are asked for. */
+static const char *credentials(const struct conf *conf, const struct listen_spec *spec)
 {
-	bool is_demo = conf_bool(conf, CONF_DEMO);
+	return *conf_text(conf, CONF_AUTH_FILE) && spec->auth != LISTEN_AUTH_OFF ? "USER:PASSWORD@"
+										 : "";
+}
 
-	if (is_demo)
-		fprintf(stderr, "  try     curl --noproxy '' -x http://%s http://%s:%d/\n", place,
-			DEMO_ORIGIN_HOST, DEMO_ORIGIN_PORT);
+static void print_target(const struct conf *conf)
+{
+	if (conf_bool(conf, CONF_DEMO))
+		fprintf(stderr, " http://%s:%d/\n", DEMO_ORIGIN_HOST, DEMO_ORIGIN_PORT);
 	else
-		fprintf(stderr, "  try     curl -x http://%s https://example.com/\n", place);
-	fprintf(stderr, "  use     export http_proxy=http://%s https_proxy=http://%s\n", place,
-		place);
+		fprintf(stderr, " https://example.com/\n");
+}
+
+/* What to type with the listener at `place`. */
+static void print_http(const struct conf *conf, const char *who, const char *place)
+{
+	fprintf(stderr, "  try     curl %s-x http://%s%s",
+		conf_bool(conf, CONF_DEMO) ? "--noproxy '' " : "", who, place);
+	print_target(conf);
+	fprintf(stderr, "  use     export http_proxy=http://%s%s https_proxy=http://%s%s\n", who,
+		place, who, place);
+}
+
+static void print_socks(const struct conf *conf, const char *who, const char *place)
+{
+	fprintf(stderr, "  socks   curl %s--proxy socks5h://%s%s",
+		conf_bool(conf, CONF_DEMO) ? "--noproxy '' " : "", who, place);
+	print_target(conf);
+}
+
+/* All addresses, and an example for each protocol. */
+static void print_listeners(const struct conf *conf, const struct listeners *listeners)
+{
+	bool has_http = false, has_socks = false;
+	struct net_place place;
+	char text[160];
+
+	for (size_t i = 0; i < listeners->count; i++) {
+		const struct listen_spec *spec = &listeners->specs[i];
+
+		if (net_local_place(listeners->fds[i], &place))
+			continue;
+		net_place_print(&place, text, sizeof text);
+		fprintf(stderr, "  gateway %s\n", text);
+		if (place.sa.ss_family == AF_UNIX)
+			continue;
+		if (spec->protocol != LISTEN_SOCKS && !has_http)
+			print_http(conf, credentials(conf, spec), text);
+		if (spec->protocol != LISTEN_HTTP && !has_socks)
+			print_socks(conf, credentials(conf, spec), text);
+		has_http = has_http || spec->protocol != LISTEN_SOCKS;
+		has_socks = has_socks || spec->protocol != LISTEN_HTTP;
+	}
 }
 
 void greeting_print(const struct conf *conf, const struct private_server *private,
-		    const int *listeners, size_t count)
+		    const struct listeners *listeners)
 {
-	const char *pool = conf_text(conf, CONF_POOL);
-	struct net_place place;
-	bool has_example = false;
-	char text[160];
-
 	if (conf_bool(conf, CONF_QUIET))
 		return;
 	fprintf(stderr, "fairlead %s is up\n", FAIRLEAD_VERSION);
 	print_store(conf, private);
-	for (size_t i = 0; i < count; i++) {
-		if (net_local_place(listeners[i], &place))
-			continue;
-		net_place_print(&place, text, sizeof text);
-		fprintf(stderr, "  gateway %s\n", text);
-		if (!has_example && place.sa.ss_family != AF_UNIX) {
-			print_try(conf, text);
-			has_example = true;
-		}
-	}
-	fprintf(stderr, "  shares  fairlead pool list --pool %s\n", pool);
+	print_listeners(conf, listeners);
+	fprintf(stderr, "  shares  fairlead pool list --pool %s\n", conf_text(conf, CONF_POOL));
 	fprintf(stderr, "  stop    Ctrl-C\n");
 }

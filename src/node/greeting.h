@@ -2,13 +2,12 @@
 #ifndef FAIRLEAD_NODE_GREETING_H
 #define FAIRLEAD_NODE_GREETING_H
 
-#include <stddef.h>
-
 #include "base/conf.h"
+#include "node/bind.h"
 #include "store/private.h"
 
 /* A few lines on standard error; none with --quiet. */
 void greeting_print(const struct conf *conf, const struct private_server *private,
-		    const int *listeners, size_t count);
+		    const struct listeners *listeners);
 
 #endif

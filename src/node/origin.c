@@ -164,6 +164,16 @@ int origin_new(struct origin **ret, struct loop *loop, int fd)
 	return 0;
 }
 
+void origin_pause(struct origin *origin)
+{
+	event_del(&origin->event);
+}
+
+bool origin_is_idle(const struct origin *origin)
+{
+	return TAILQ_EMPTY(&origin->visits);
+}
+
 void origin_free(struct origin *origin)
 {
 	struct visit *visit;

@@ -5,15 +5,17 @@
 #include <stddef.h>
 
 #include "base/conf.h"
-#include "base/net.h"
+#include "base/listen.h"
 #include "store/private.h"
 
 #define ROLE_LISTENERS_MAX 64
+#define ROLE_DEMO_LISTENERS 4
 
 struct role_context {
 	const struct conf *conf;
-	struct private_server *private; /* attached or adopted by this process; NULL: --redis */
-	int *listeners;                 /* closed, and -1, once the role takes no more clients */
+	struct private_server *private;  /* attached or adopted by this process; NULL: --redis */
+	int *listeners;                  /* closed, and -1, once the role takes no more clients */
+	const struct listen_spec *specs; /* what holds at each of them; NULL: the demonstration's */
 	size_t listener_count;
 	int ready_fd;     /* a byte is written when the role serves; -1: nobody waits */
 	const char *name; /* "gateway.1" of a child, "gateway" alone */
@@ -28,18 +30,7 @@ int role_demo(const struct role_context *context);
 /* Closes what is open of the listeners; each is -1 then. */
 void role_close(int *fds, size_t count);
 
-/* Removes the files of the unix listeners of the configuration, once they are closed everywhere. */
-void role_unlink(const struct conf *conf);
-
 /* Tells whoever waits that the role serves. */
 void role_is_ready(const struct role_context *context);
-
-/* Binds every listener of the configuration. Returns 0, or an exit status > 0 after a line on standard error that says
- * which and why; then nothing is bound. */
-MUST_USE int role_bind(const struct conf *conf, int *ret_fds, size_t *ret_count);
-
-/* The demonstration's listeners: its upstreams, then its origin. Likewise. */
-#define ROLE_DEMO_LISTENERS 4
-MUST_USE int role_bind_demo(int *ret_fds, size_t *ret_count);
 
 #endif

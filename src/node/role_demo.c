@@ -10,17 +10,49 @@
 #include "node/service.h"
 
 #define DESCRIPTORS_PER_CLIENT 4
+#define ORIGIN_POLL_MS 50
 
 struct demo {
 	struct service service;
 	struct endpoint upstreams[DEMO_UPSTREAMS];
 	struct gateway *gateways[DEMO_UPSTREAMS];
 	struct origin *origin;
+	int draining; /* upstreams that still serve somebody */
+	struct alarm end;
 };
 
+static void end(void *arg)
+{
+	struct demo *demo = arg;
+
+	if (origin_is_idle(demo->origin))
+		service_done(&demo->service, 0);
+	else
+		alarm_set(&demo->end, clock_ms() + ORIGIN_POLL_MS);
+}
+
+static void on_drained(void *arg)
+{
+	struct demo *demo = arg;
+
+	if (--demo->draining == 0)
+		end(demo);
+}
+
+/* Whoever is being served when a successor takes over is served to the end, by the upstreams and then by the origin. */
 static void stop(struct service *service)
 {
-	service_done(service, 0);
+	struct demo *demo = (struct demo *)service;
+
+	if (!service->is_handover) {
+		service_done(service, 0);
+		return;
+	}
+	origin_pause(demo->origin);
+	demo->draining = DEMO_UPSTREAMS;
+	for (int i = 0; i < DEMO_UPSTREAMS; i++)
+		gateway_drain(demo->gateways[i], clock_ms() + service_drain_ms(service), on_drained,
+			      demo);
 }
 
 /* Each upstream goes out from its own loopback address, which the origin answers with. */
@@ -38,6 +70,8 @@ static int open_upstream(struct demo *demo, int index, int fd)
 	    .response_ms = conf_ms(conf, CONF_RESPONSE_TIMEOUT),
 	    .idle_ms = conf_ms(conf, CONF_IDLE_TIMEOUT),
 	    .tries = 1,
+	    .tries_ms = conf_ms(conf, CONF_DIAL_TIMEOUT),
+	    .body_rate = conf_bytes(conf, CONF_BODY_RATE),
 	    .retry_after_s = 1,
 	    .max_clients =
 		(size_t)net_descriptor_limit() / (DESCRIPTORS_PER_CLIENT * DEMO_UPSTREAMS),
@@ -48,7 +82,7 @@ static int open_upstream(struct demo *demo, int index, int fd)
 	upstream->scheme = SCHEME_DIRECT;
 	strcpy(upstream->host, hosts[index]);
 	r = gateway_new(&demo->gateways[index], demo->service.loop, &config);
-	return r ? r : gateway_listen(demo->gateways[index], fd);
+	return r ? r : gateway_listen(demo->gateways[index], fd, NULL);
 }
 
 int role_demo(const struct role_context *context)
@@ -63,8 +97,10 @@ int role_demo(const struct role_context *context)
 			? 1
 			: 0;
 	if (!r) {
+		alarm_init(&demo.end, demo.service.loop, end, &demo);
 		role_is_ready(context);
 		r = service_run(&demo.service);
+		alarm_fini(&demo.end);
 	}
 	for (int i = 0; i < DEMO_UPSTREAMS; i++)
 		gateway_free(demo.gateways[i]);

@@ -4,27 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/gateway.h"
 #include "node/role.h"
 #include "node/service.h"
+#include "node/setup.h"
 
-/* Descriptors that are neither a client's nor an upstream's. */
-#define DESCRIPTORS_KEPT 64
-#define NETWORKS_MAX 1024
-/* A gateway whose supervisor is gone ends soon: somebody may be starting a new node. */
-#define ORPHAN_DRAIN_MS 1000
 #define RULES_WAIT_MS 1000
 
 struct gateway_role {
 	struct service service;
 	const struct role_context *context;
+	struct setup *setup;
 	struct gateway *gateway;
-	struct network targets[NETWORKS_MAX], clients[NETWORKS_MAX];
+	struct pools *pools;
+	struct limits *limits;
 };
 
 static void on_drained(void *arg)
@@ -37,48 +33,16 @@ static void on_drained(void *arg)
 static void stop(struct service *service)
 {
 	struct gateway_role *role = (struct gateway_role *)service;
-	int64_t wait =
-	    service->is_orphan ? ORPHAN_DRAIN_MS : conf_ms(service->conf, CONF_DRAIN_TIMEOUT);
 
 	if (!role->gateway) {
 		service_done(service, 0);
 		return;
 	}
-	gateway_drain(role->gateway, clock_ms() + wait, on_drained, service);
+	gateway_drain(role->gateway, clock_ms() + service_drain_ms(service), on_drained, service);
 	role_close(role->context->listeners, role->context->listener_count);
 }
 
-void role_is_ready(const struct role_context *context)
-{
-	if (context->ready_fd < 0)
-		return;
-	if (write(context->ready_fd, "r", 1) < 0) {
-		/* Whoever waited is gone; the signal of its death is on its way. */
-	}
-	close(context->ready_fd);
-}
-
 /* --- configuration ------------------------------------------------------------------------------------------------ */
-
-static int parse_networks(const struct conf *conf, enum conf_id id, struct network *ret,
-			  size_t *ret_count)
-{
-	char flag[64];
-
-	*ret_count = conf_count(conf, id);
-	for (size_t i = 0; i < *ret_count; i++) {
-		const char *text = conf_at(conf, id, i);
-
-		if (network_parse(&ret[i], text, strlen(text))) {
-			fprintf(stderr,
-				"fairlead: %s %s: expected a network such as 10.0.0.0/8 or "
-				"2001:db8::/32\n",
-				conf_flag_name(id, flag, sizeof flag), text);
-			return 2;
-		}
-	}
-	return 0;
-}
 
 /* The store is never a target, wherever it listens. */
 static void add_store(struct policy *policy, const struct store_config *store)
@@ -93,120 +57,176 @@ static void add_store(struct policy *policy, const struct store_config *store)
 	}
 }
 
-/* As many clients as descriptors for two ends each. */
-static size_t client_limit(const struct conf *conf)
+/* The configuration as the gateway takes it. */
+static int compose(const struct gateway_role *role, const struct setup *setup,
+		   struct gateway_config *ret)
 {
-	size_t wanted = (size_t)conf_int(conf, CONF_MAX_CLIENTS);
-	long limit = net_descriptor_limit();
-	size_t possible = limit > 2 * DESCRIPTORS_KEPT ? (size_t)(limit - DESCRIPTORS_KEPT) / 2
-						       : DESCRIPTORS_KEPT;
-
-	if (wanted <= possible)
-		return wanted;
-	log_line(conf_is_set(conf, CONF_MAX_CLIENTS) ? LOG_WARN : LOG_DEBUG,
-		 "clients are limited by the descriptor limit (ulimit -n)",
-		 LOG_NUMBER("descriptors", limit), LOG_NUMBER("max_clients", (int64_t)possible));
-	return possible;
-}
-
-/* RFC 9209: the name is a token or a string; ours is a token. */
-static int check_name(const char *name)
-{
-	for (const char *c = name; *c; c++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.*",
-			    *c))
-			return -EINVAL;
-	return (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') || *name == '*'
-		   ? 0
-		   : -EINVAL;
-}
-
-static int configure(struct gateway_role *role, struct gateway_config *ret)
-{
-	const struct conf *conf = role->service.conf;
-	struct policy policy = {.allow_private = conf_bool(conf, CONF_ALLOW_PRIVATE),
-				.targets = role->targets,
-				.clients = role->clients,
-				.is_demo = conf_bool(conf, CONF_DEMO)};
+	const struct service *service = &role->service;
 	struct store_config store;
-	int r = parse_networks(conf, CONF_ALLOW_TARGET, role->targets, &policy.target_count);
+	int r = service_store_config(service->conf, service->private, &store);
 
-	if (!r)
-		r = parse_networks(conf, CONF_ALLOW_CLIENT, role->clients, &policy.client_count);
-	if (!r)
-		r = service_store_config(conf, role->service.private, &store);
 	if (r)
 		return r;
-	if (check_name(conf_text(conf, CONF_PROXY_NAME))) {
-		fprintf(stderr,
-			"fairlead: --proxy-name: letters, digits and _ - . only, a letter first\n");
-		return 2;
-	}
-	add_store(&policy, &store);
+	setup_fill(setup, service->conf, ret);
+	ret->pools = role->pools;
+	ret->limits = role->limits;
+	add_store(&ret->policy, &store);
 	store_url_wipe(&store.url);
-	*ret = (struct gateway_config){
-	    .policy = policy,
-	    .name = conf_text(conf, CONF_PROXY_NAME),
-	    .has_access_log = conf_bool(conf, CONF_ACCESS_LOG),
-	    .tries = (int)conf_int(conf, CONF_TRIES),
-	    .connect_ms = conf_ms(conf, CONF_CONNECT_TIMEOUT),
-	    .dial_ms = conf_ms(conf, CONF_DIAL_TIMEOUT),
-	    .head_ms = conf_ms(conf, CONF_HEAD_TIMEOUT),
-	    .response_ms = conf_ms(conf, CONF_RESPONSE_TIMEOUT),
-	    .idle_ms = conf_ms(conf, CONF_IDLE_TIMEOUT),
-	    .retry_body_bytes = conf_bytes(conf, CONF_RETRY_BODY),
-	    .retry_after_s = (conf_ms(conf, CONF_RETRY_AFTER) + 999) / 1000,
-	    .max_clients = client_limit(conf),
-	    .pool = role->service.pool,
-	};
 	return 0;
+}
+
+static int set_pools(struct gateway_role *role, char *error, size_t size)
+{
+	const struct conf *conf = role->service.conf;
+	size_t count = conf_count(conf, CONF_ALIAS);
+	const char **texts = calloc(count + 1, sizeof *texts);
+	char why[320] = "out of memory";
+	int r = texts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && !r; i++)
+		texts[i] = conf_at(conf, CONF_ALIAS, i);
+	if (!r)
+		r = pools_set(role->pools, texts, count, why, sizeof why);
+	free(texts);
+	if (r)
+		snprintf(error, size, "--alias: %s", why);
+	return r;
+}
+
+static void set_limits(struct gateway_role *role)
+{
+	const struct conf *conf = role->service.conf;
+	const struct limits_config config = {
+	    .client_concurrent = conf_int(conf, CONF_CLIENT_CONCURRENT),
+	    .client_rate = conf_int(conf, CONF_CLIENT_RATE),
+	    .host_concurrent = conf_int(conf, CONF_HOST_CONCURRENT),
+	    .host_rate = conf_int(conf, CONF_HOST_RATE),
+	    .is_shared = conf_bool(conf, CONF_SHARED_LIMITS),
+	};
+
+	limits_set(role->limits, &config);
+}
+
+/* Makes the configuration in force the one that the gateway, when there is one, goes by. 0, or -errno with a line in
+ * `error`. */
+static int apply(struct gateway_role *role, struct gateway_config *ret, char *error, size_t size)
+{
+	struct setup *setup = NULL;
+	int r = set_pools(role, error, size);
+
+	if (!r)
+		r = setup_new(&setup, role->service.conf, error, size);
+	if (!r && compose(role, setup, ret)) {
+		snprintf(error, size, "--redis cannot be used");
+		r = -EINVAL;
+	}
+	if (r) {
+		setup_free(setup);
+		return r;
+	}
+	set_limits(role);
+	if (role->gateway)
+		gateway_configure(role->gateway, ret);
+	setup_free(role->setup);
+	role->setup = setup;
+	return 0;
+}
+
+static void reload(struct service *service)
+{
+	struct gateway_role *role = (struct gateway_role *)service;
+	struct gateway_config config;
+	char error[512] = "out of memory";
+
+	if (!role->gateway || service->is_stopping)
+		return;
+	if (apply(role, &config, error, sizeof error))
+		log_error("the settings of the gateway stay as they were",
+			  LOG_TEXT("error", error));
+}
+
+/* 0, or an exit status > 0 after a line on standard error. */
+static int refuse(int result, const char *error)
+{
+	fprintf(stderr, "fairlead: %s\n", error);
+	return result == -ENOMEM ? 1 : 2;
 }
 
 static int serve(struct gateway_role *role, const struct role_context *context)
 {
 	struct gateway_config config;
-	int r = configure(role, &config);
+	char error[512] = "out of memory";
+	int r = apply(role, &config, error, sizeof error);
 
 	if (r)
-		return r;
+		return refuse(r, error);
 	if (gateway_new(&role->gateway, role->service.loop, &config))
 		return 1;
 	for (size_t i = 0; i < context->listener_count; i++)
-		if (gateway_listen(role->gateway, context->listeners[i]))
+		if (gateway_listen(role->gateway, context->listeners[i], &context->specs[i]))
 			return 1;
 	return 0;
 }
 
-/* The first request must meet the pool's rules. A store that is away does not hold up the start: it is 503 until it comes. */
-static void wait_for_rules(struct service *service)
+/* The first request must meet the pools' rules. A store that is away does not hold up the start: it is 503 until it comes. */
+static void wait_for_rules(struct gateway_role *role)
 {
+	struct service *service = &role->service;
 	int64_t deadline = clock_ms() + RULES_WAIT_MS;
 
-	while (!service->has_rules && !service->is_stopping && clock_ms() < deadline)
+	while ((!service->has_rules || !pools_are_read(role->pools)) && !service->is_stopping &&
+	       clock_ms() < deadline)
 		loop_turn(service->loop);
+}
+
+static int prepare(struct gateway_role *role)
+{
+	struct service *service = &role->service;
+	char error[512] = "out of memory";
+	int r;
+
+	if (pools_new(&role->pools, service->loop, service->store, service->pool) ||
+	    limits_new(&role->limits, service->loop, service->pool))
+		return 1;
+	r = set_pools(role, error, sizeof error);
+	if (r)
+		return refuse(r, error);
+	wait_for_rules(role);
+	return 0;
+}
+
+/* What has gathered is sent before the store goes, and the store goes before those who wait for its answers. */
+static void finish(struct gateway_role *role)
+{
+	gateway_free(role->gateway);
+	if (role->pools)
+		pools_send_traffic(role->pools);
+	service_end_store(&role->service);
+	limits_free(role->limits);
+	pools_free(role->pools);
+	service_fini(&role->service);
+	setup_free(role->setup);
 }
 
 int role_gateway(const struct role_context *context)
 {
 	struct gateway_role *role = calloc(1, sizeof *role);
-	int r = role ? 0 : 1;
+	int r;
 
+	if (!role)
+		return 1;
+	*role = (struct gateway_role){
+	    .service = {.stop = stop, .check = setup_check, .reload = reload}, .context = context};
+	r = service_start(&role->service, context, "gateway", true);
 	if (!r)
-		*role = (struct gateway_role){.service = {.stop = stop}, .context = context};
-	if (!r)
-		r = service_start(&role->service, context, "gateway", true);
-	if (!r)
-		wait_for_rules(&role->service);
+		r = prepare(role);
 	if (!r)
 		r = serve(role, context);
 	if (!r) {
 		role_is_ready(context);
 		r = service_run(&role->service);
 	}
-	if (role) {
-		gateway_free(role->gateway);
-		service_fini(&role->service);
-	}
+	finish(role);
 	free(role);
 	return r;
 }

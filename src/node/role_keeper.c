@@ -7,14 +7,12 @@
 
 #include "base/clock.h"
 #include "base/demo.h"
-#include "base/digest.h"
 #include "base/log.h"
 #include "base/metric.h"
-#include "base/secret.h"
 #include "node/heartbeat.h"
 #include "node/role.h"
+#include "node/roster.h"
 #include "node/service.h"
-#include "node/sources.h"
 #include "pool/types.h"
 #include "source/source.h"
 #include "store/info.h"
@@ -22,16 +20,17 @@
 #define SWEEP_MS 60000
 #define AGE_MS 1000
 #define START_MS 15000
+#define FOLLOW_MS 100
 #define DEMO_SOURCE "demo"
 
 struct keeper {
 	struct service service;
 	const struct role_context *context;
-	struct source *sources[SOURCES_MAX];
-	size_t source_count, files_awaited;
-	struct alarm sweep, age;
+	struct roster roster;
+	struct alarm sweep, age, follow;
 	bool is_serving;
 	bool is_supplying;
+	bool is_reload_wanted; /* asked for while the pool is being founded */
 };
 
 /* Supplying the pool failed: a node that is starting ends, one that serves tries again when the rules are read next. */
@@ -84,8 +83,11 @@ static void complain(const char *what, int result, const char *error)
 static void serve(struct keeper *keeper)
 {
 	keeper->is_serving = true;
+	keeper->roster.on_first = NULL;
 	role_is_ready(keeper->context);
 	sweep(keeper);
+	if (keeper->is_reload_wanted)
+		alarm_set(&keeper->follow, clock_ms());
 }
 
 /* Files are read before the node serves; what comes over the network may take its time. */
@@ -94,81 +96,40 @@ static void on_first_attempt(struct source *source, void *arg)
 	struct keeper *keeper = arg;
 
 	(void)source;
-	if (--keeper->files_awaited == 0)
+	if (--keeper->roster.files_awaited == 0)
 		serve(keeper);
 }
 
-/* Places that differ in their credentials only are two sources; what tells them apart is keyed by the pool's salt, as the identifiers of
- * members are. */
-static int name_apart(const struct keeper *keeper, const char *place, char *name, size_t size)
+/* Brings the sources in line with the configuration; one that is at work is asked again soon. */
+static void follow(void *arg)
 {
-	uint8_t digest[DIGEST_BYTES];
-	size_t start, len, used = strlen(name);
-	char hex[17];
+	struct keeper *keeper = arg;
+	int r = roster_follow(&keeper->roster, keeper->service.conf, keeper->is_reload_wanted);
 
-	if (!secret_find(place, &start, &len))
-		return 0;
-	if (digest_hmac(digest, pool_rules(keeper->service.pool)->salt, ENDPOINT_SALT_BYTES, place,
-			strlen(place)))
-		return -EIO;
-	hex_print(digest, 8, hex);
-	snprintf(name + used, size - used, "#%s", hex);
-	return 0;
-}
-
-static int add_source(struct keeper *keeper, size_t index)
-{
-	struct service *service = &keeper->service;
-	struct source_config config;
-	char name[SOURCE_NAME_MAX];
-	bool is_url;
-	int r;
-
-	sources_at(service->conf, index, &config, name);
-	config.rules.allow_private = rules_flag(pool_rules(service->pool), RULE_ALLOW_PRIVATE);
-	is_url = source_is_url(config.place);
-	r = is_url ? name_apart(keeper, config.place, name, sizeof name) : 0;
-	if (r)
-		return r;
-	r = source_new(&keeper->sources[keeper->source_count], service->loop, service->store,
-		       service->pool, &config, is_url ? NULL : on_first_attempt, keeper);
-	if (r)
-		return r;
-	keeper->source_count++;
-	keeper->files_awaited += !is_url;
-	return 0;
+	keeper->is_reload_wanted = false;
+	if (r == -EAGAIN) {
+		alarm_set(&keeper->follow, clock_ms() + FOLLOW_MS);
+	} else if (r) {
+		complain("a source cannot be watched", r, "");
+		give_up(keeper);
+	}
 }
 
 /* The pool is founded: its sources begin, or read all once more. */
 static void supply(struct keeper *keeper)
 {
 	keeper->is_supplying = false;
-	for (size_t i = 0; i < keeper->source_count; i++)
-		source_refresh(keeper->sources[i]);
-	if (keeper->is_serving)
-		return;
-	for (size_t i = 0; i < sources_count(keeper->service.conf); i++) {
-		if (add_source(keeper, i)) {
-			complain("a source cannot be watched", -ENOMEM, "");
-			give_up(keeper);
-			return;
-		}
-	}
-	if (!keeper->files_awaited)
+	keeper->is_reload_wanted = true;
+	follow(keeper);
+	if (!keeper->is_serving && !keeper->roster.files_awaited)
 		serve(keeper);
 }
 
 static void tell_age(void *arg)
 {
 	struct keeper *keeper = arg;
-	int64_t oldest = 0;
 
-	for (size_t i = 0; i < keeper->source_count; i++) {
-		int64_t age = source_age_ms(keeper->sources[i]);
-
-		oldest = age > oldest ? age : oldest;
-	}
-	metric_set(METRIC_SOURCE_AGE, oldest);
+	metric_set(METRIC_SOURCE_AGE, roster_age_ms(&keeper->roster));
 	alarm_set(&keeper->age, clock_ms() + AGE_MS);
 }
 
@@ -247,23 +208,32 @@ static void on_gone(int result, const char *error, const enum placed *placed, si
 	service_done(&keeper->service, 0);
 }
 
+/* A successor supplies the same pool, and its demonstration has the same members. */
 static void stop(struct service *service)
 {
 	struct keeper *keeper = (struct keeper *)service;
 
-	if (!conf_bool(service->conf, CONF_DEMO) || !store_is_ready(service->store) ||
-	    change_demo(keeper, CHANGE_REMOVE, on_gone))
+	if (service->is_handover || !conf_bool(service->conf, CONF_DEMO) ||
+	    !store_is_ready(service->store) || change_demo(keeper, CHANGE_REMOVE, on_gone))
 		service_done(service, 0);
 }
 
 static void reload(struct service *service)
 {
 	struct keeper *keeper = (struct keeper *)service;
+	bool allows = rules_flag(pool_rules(service->pool), RULE_ALLOW_PRIVATE);
 
+	keeper->is_reload_wanted = true;
 	if (!keeper->is_serving || keeper->is_supplying)
 		return;
 	log_info("lists are read again");
-	supply(keeper);
+	/* The rule is the pool's: a setting gives it and never takes it back. */
+	if (conf_bool(service->conf, CONF_ALLOW_PRIVATE) && !allows) {
+		keeper->is_supplying = true;
+		write_rules(0, "", keeper);
+	} else {
+		supply(keeper);
+	}
 }
 
 /* A pool that was founded has a salt. Without one the server has lost all: the pool is supplied again. */
@@ -271,8 +241,14 @@ static void check_pool(struct service *service)
 {
 	struct keeper *keeper = (struct keeper *)service;
 
-	if (!keeper->is_serving || keeper->is_supplying || pool_rules(service->pool)->has_salt)
+	if (!keeper->is_serving || keeper->is_supplying)
 		return;
+	if (pool_rules(service->pool)->has_salt) {
+		/* The store was away when it was asked for. */
+		if (keeper->is_reload_wanted)
+			reload(service);
+		return;
+	}
 	log_warn("the pool is gone from the store and is supplied again",
 		 LOG_TEXT("pool", pool_name(service->pool)));
 	keeper->is_supplying = true;
@@ -325,9 +301,10 @@ static int wait_for_store(struct keeper *keeper)
 int role_keeper(const struct role_context *context)
 {
 	static struct keeper keeper;
-	keeper =
-	    (struct keeper){.context = context,
-			    .service = {.stop = stop, .reload = reload, .rules_read = check_pool}};
+	keeper = (struct keeper){
+	    .context = context,
+	    .service = {
+		.stop = stop, .check = sources_check, .reload = reload, .rules_read = check_pool}};
 	int r = service_start(&keeper.service, context, "keeper", true);
 
 	if (!r)
@@ -335,14 +312,20 @@ int role_keeper(const struct role_context *context)
 	if (!r) {
 		alarm_init(&keeper.sweep, keeper.service.loop, sweep, &keeper);
 		alarm_init(&keeper.age, keeper.service.loop, tell_age, &keeper);
+		alarm_init(&keeper.follow, keeper.service.loop, follow, &keeper);
+		keeper.roster = (struct roster){.loop = keeper.service.loop,
+						.store = keeper.service.store,
+						.pool = keeper.service.pool,
+						.on_first = on_first_attempt,
+						.arg = &keeper};
 		tell_age(&keeper);
 		r = judge_server(&keeper) ? 1 : service_run(&keeper.service);
 		alarm_fini(&keeper.sweep);
 		alarm_fini(&keeper.age);
+		alarm_fini(&keeper.follow);
 	}
 	service_end_store(&keeper.service);
-	for (size_t i = 0; i < keeper.source_count; i++)
-		source_free(keeper.sources[i]);
+	roster_fini(&keeper.roster);
 	service_fini(&keeper.service);
 	return r;
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/heartbeat.h"
+#include "node/notify.h"
 
 #define HEARTBEAT_MS 2000
 #define RULES_MS 5000
@@ -63,29 +64,89 @@ int service_store_config(const struct conf *conf, const struct private_server *p
 
 /* --- signals ------------------------------------------------------------------------------------------------------ */
 
+/* Alone, and so the process that systemd, if anybody, looks at. */
+static bool is_alone(const struct service *service)
+{
+	return !service->parent;
+}
+
+int64_t service_drain_ms(const struct service *service)
+{
+	if (service->is_orphan)
+		return SERVICE_ORPHAN_MS;
+	return conf_ms(service->conf,
+		       service->is_handover ? CONF_HANDOVER_TIMEOUT : CONF_DRAIN_TIMEOUT);
+}
+
 static void on_stop(evutil_socket_t number, short what, void *arg)
 {
 	struct service *service = arg;
 
 	(void)what;
-	if (service->is_stopping) {
+	/* Asked twice: at once. */
+	if (service->is_stopping && !service->is_handover) {
 		service_done(service, 0);
 		return;
 	}
 	service->is_stopping = true;
+	service->is_handover = false;
 	service->is_orphan = service->parent && getppid() != service->parent;
 	log_info("stopping", LOG_NUMBER("signal", number));
+	if (is_alone(service))
+		notify_stopping();
 	service->stop(service);
 }
 
+/* The successor writes under the name that this process had until now. */
+static void take_own_name(struct service *service)
+{
+	heartbeat_name(service->id, sizeof service->id, getpid(), service->name);
+	if (service->pool)
+		alarm_set(&service->heartbeat, clock_ms());
+}
+
+static void on_handover(evutil_socket_t number, short what, void *arg)
+{
+	struct service *service = arg;
+
+	(void)number;
+	(void)what;
+	if (service->is_stopping)
+		return;
+	service->is_stopping = true;
+	service->is_handover = true;
+	take_own_name(service);
+	log_info("handing over");
+	service->stop(service);
+}
+
+/* Settings come first, so that what they name is read again under the new ones. */
+static void reload(void *arg)
+{
+	struct service *service = arg;
+	struct conf *fresh;
+
+	if (is_alone(service))
+		notify_reloading();
+	if (!reload_read(&fresh, service->conf, service->check, is_alone(service))) {
+		service->conf = fresh;
+		if (service->reload)
+			service->reload(service);
+		reload_free(service->own_conf);
+		service->own_conf = fresh;
+	}
+	if (is_alone(service))
+		notify_ready();
+}
+
+/* However many come at once, or while it is under way: it is done once more behind the last. */
 static void on_reload(evutil_socket_t number, short what, void *arg)
 {
 	struct service *service = arg;
 
 	(void)number;
 	(void)what;
-	if (service->reload)
-		service->reload(service);
+	alarm_set(&service->reread, clock_ms());
 }
 
 void service_hold_signals(void)
@@ -96,6 +157,7 @@ void service_hold_signals(void)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -106,9 +168,10 @@ static void watch_signals(struct service *service)
 	static const struct {
 		int number;
 		event_callback_fn cb;
-	} table[] = {{SIGTERM, on_stop}, {SIGINT, on_stop}, {SIGHUP, on_reload}};
+	} table[SERVICE_SIGNALS] = {
+	    {SIGTERM, on_stop}, {SIGINT, on_stop}, {SIGHUP, on_reload}, {SIGUSR2, on_handover}};
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < SERVICE_SIGNALS; i++) {
 		evsignal_assign(&service->signals[i], loop_base(service->loop), table[i].number,
 				table[i].cb, service);
 		event_add(&service->signals[i], NULL);
@@ -126,7 +189,7 @@ static void unwatch_signals(struct service *service)
 
 	sigfillset(&set);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < SERVICE_SIGNALS; i++) {
 		int number = event_get_signal(&service->signals[i]);
 
 		event_del(&service->signals[i]);
@@ -200,12 +263,30 @@ static int open_store(struct service *service)
 	return 0;
 }
 
+static int set_nameservers(struct service *service)
+{
+	const struct conf *conf = service->conf;
+	const char *texts[LOOP_NAMESERVERS_MAX];
+	size_t count = conf_count(conf, CONF_NAMESERVER), bad;
+
+	for (size_t i = 0; i < count && i < LOOP_NAMESERVERS_MAX; i++)
+		texts[i] = conf_at(conf, CONF_NAMESERVER, i);
+	if (!loop_nameservers(service->loop, texts, count, &bad))
+		return 0;
+	fprintf(stderr, "fairlead: --nameserver %s: expected ADDRESS or ADDRESS:PORT\n",
+		conf_at(conf, CONF_NAMESERVER, bad));
+	return 2;
+}
+
 int service_start(struct service *service, const struct role_context *context, const char *role,
 		  bool has_store)
 {
+	int r;
+
 	service->conf = context->conf;
 	service->private = context->private;
 	service->role = role;
+	service->name = context->name;
 	service->parent = context->owner_pid == getpid() ? 0 : context->owner_pid;
 	heartbeat_name(service->id, sizeof service->id, context->owner_pid, context->name);
 	if (loop_new(&service->loop)) {
@@ -213,8 +294,10 @@ int service_start(struct service *service, const struct role_context *context, c
 		return 1;
 	}
 	log_hold(true);
+	alarm_init(&service->reread, service->loop, reload, service);
 	watch_signals(service);
-	return has_store ? open_store(service) : 0;
+	r = set_nameservers(service);
+	return r || !has_store ? r : open_store(service);
 }
 
 void service_done(struct service *service, int exit_status)
@@ -259,7 +342,21 @@ void service_fini(struct service *service)
 	if (service->store)
 		service_end_store(service);
 	unwatch_signals(service);
+	alarm_fini(&service->reread);
 	pool_free(service->pool);
 	loop_free(service->loop);
+	reload_free(service->own_conf);
 	log_hold(false);
+}
+
+void role_is_ready(const struct role_context *context)
+{
+	if (context->owner_pid == getpid())
+		notify_ready();
+	if (context->ready_fd < 0)
+		return;
+	if (write(context->ready_fd, "r", 1) < 0) {
+		/* Whoever waited is gone; the signal of its death is on its way. */
+	}
+	close(context->ready_fd);
 }

@@ -8,28 +8,38 @@
 
 #include "base/alarm.h"
 #include "base/conf.h"
+#include "node/reload.h"
 #include "node/role.h"
 #include "pool/pool.h"
 #include "store/private.h"
 
+#define SERVICE_SIGNALS 4
 #define SERVICE_STOP_MS 1000
+/* A process whose supervisor is gone ends soon: somebody may be starting a new node. */
+#define SERVICE_ORPHAN_MS 1000
 
 struct service {
-	const struct conf *conf;
+	const struct conf
+	    *conf; /* in force; replaced by SIGHUP, and the old one is freed behind reload() */
+	struct conf *own_conf; /* the same, if it was read here */
 	struct loop *loop;
 	struct store *store;
 	struct pool *pool;
 	struct private_server *private; /* NULL: the store is named by --redis */
-	const char *role;
+	const char *role, *name;        /* "gateway", "gateway.1" */
 	int exit_status;
 	bool is_stopping;
-	bool is_orphan;                              /* the supervisor is gone */
-	void (*stop)(struct service *service);       /* SIGTERM, SIGINT: ends by service_done() */
-	void (*reload)(struct service *service);     /* SIGHUP; NULL: nothing to read again */
+	bool is_orphan;   /* the supervisor is gone */
+	bool is_handover; /* a successor runs already: what both share is its own now */
+	/* SIGTERM, SIGINT, SIGUSR2: ends by service_done(). A second time when SIGTERM cuts a handover short. */
+	void (*stop)(struct service *service);
+	reload_check *check; /* of a configuration that SIGHUP brings; NULL: none of its own */
+	void (*reload)(
+	    struct service *service); /* SIGHUP has brought `conf`; NULL: nothing to do */
 	void (*rules_read)(struct service *service); /* they were read anew; NULL: nobody cares */
-	struct event signals[3];
+	struct event signals[SERVICE_SIGNALS];
 	pid_t parent;
-	struct alarm heartbeat, rules;
+	struct alarm heartbeat, rules, reread;
 	char id[128];
 	bool has_rules; /* they were read once */
 };
@@ -41,6 +51,9 @@ MUST_USE int service_start(struct service *service, const struct role_context *c
 
 /* Holds back the signals that service_start() begins to heed, so that one that comes early is not lost and does not kill. */
 void service_hold_signals(void);
+
+/* How long a stop may take, by its cause. */
+int64_t service_drain_ms(const struct service *service);
 
 /* Runs until service_done(). Returns the exit status. */
 int service_run(struct service *service);

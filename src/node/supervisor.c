@@ -17,16 +17,15 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "node/greeting.h"
-#include "node/role.h"
+#include "node/handover.h"
+#include "node/internal.h"
+#include "node/notify.h"
+#include "node/reload.h"
 
-#define CHILDREN_MAX 72
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
 #define STEADY_MS 10000    /* a child that lived so long begins its backoff anew */
 #define KILL_AFTER_MS 5000 /* beyond the drain time-out */
-
-/* The order of the start. The stop goes the other way: clients first, then who serves them. */
-enum role { ROLE_DEMO, ROLE_KEEPER, ROLE_GATEWAY, ROLE_COUNT };
 
 static const struct {
 	const char *name;
@@ -35,29 +34,6 @@ static const struct {
     [ROLE_DEMO] = {"demo", role_demo},
     [ROLE_KEEPER] = {"keeper", role_keeper},
     [ROLE_GATEWAY] = {"gateway", role_gateway},
-};
-
-struct child {
-	enum role role;
-	int number, slot;
-	pid_t pid;    /* 0: not running */
-	int ready_fd; /* reads a byte when it serves; -1: it does, or is gone */
-	int64_t started_ms, restart_at_ms, backoff_ms;
-};
-
-struct supervisor {
-	const struct conf *conf;
-	struct private_server *private;
-	int listeners[ROLE_LISTENERS_MAX], demo_listeners[ROLE_DEMO_LISTENERS];
-	size_t listener_count, demo_count;
-	bool is_demo;
-	int signal_fd;
-	struct child children[CHILDREN_MAX];
-	int child_count;
-	bool is_started; /* all have been ready once */
-	bool is_stopping;
-	int64_t stop_at_ms; /* what still runs then is killed */
-	int exit_status;
 };
 
 /* --- children ----------------------------------------------------------------------------------------------------- */
@@ -72,10 +48,11 @@ static void take_listeners(struct supervisor *s, enum role role, struct role_con
 		role_close(s->demo_listeners, s->demo_count);
 	}
 	if (role == ROLE_GATEWAY) {
-		ret->listeners = s->listeners;
-		ret->listener_count = s->listener_count;
+		ret->listeners = s->listeners.fds;
+		ret->specs = s->listeners.specs;
+		ret->listener_count = s->listeners.count;
 	} else {
-		role_close(s->listeners, s->listener_count);
+		role_close(s->listeners.fds, s->listeners.count);
 	}
 }
 
@@ -137,11 +114,34 @@ static void add_child(struct supervisor *s, enum role role, int number)
 	s->child_count++;
 }
 
-static void signal_role(struct supervisor *s, int role, int number)
+/* Of this program's children. */
+static void signal_children(const struct supervisor *s, int role, int number)
 {
 	for (int i = 0; i < s->child_count; i++)
 		if (s->children[i].pid && (role < 0 || (int)s->children[i].role == role))
 			kill(s->children[i].pid, number);
+}
+
+void supervisor_signal(const struct supervisor *s, int number)
+{
+	signal_children(s, -1, number);
+}
+
+const char *supervisor_role_name(enum role role)
+{
+	return roles[role].name;
+}
+
+static const char *role_name(int role)
+{
+	return role < 0 ? NULL : roles[role].name;
+}
+
+/* Of earlier ones, too. */
+static void signal_role(struct supervisor *s, int role, int number)
+{
+	signal_children(s, role, number);
+	elders_signal(&s->elders, role_name(role), number);
 }
 
 static bool is_running(const struct supervisor *s, int role)
@@ -149,7 +149,7 @@ static bool is_running(const struct supervisor *s, int role)
 	for (int i = 0; i < s->child_count; i++)
 		if (s->children[i].pid && (role < 0 || (int)s->children[i].role == role))
 			return true;
-	return false;
+	return elders_run(&s->elders, role_name(role));
 }
 
 /* --- stop --------------------------------------------------------------------------------------------------------- */
@@ -157,12 +157,14 @@ static bool is_running(const struct supervisor *s, int role)
 /* Tells the next role to stop when nobody before it runs any more. */
 static void stop_next(struct supervisor *s)
 {
-	for (int role = ROLE_COUNT - 1; role >= 0; role--) {
-		if (is_running(s, role)) {
-			signal_role(s, role, SIGTERM);
-			return;
-		}
-	}
+	int role = ROLE_COUNT - 1;
+
+	while (role >= 0 && !is_running(s, role))
+		role--;
+	if (role < 0 || role == s->stop_role)
+		return;
+	s->stop_role = role;
+	signal_role(s, role, SIGTERM);
 }
 
 static void begin_stop(struct supervisor *s, int exit_status)
@@ -175,7 +177,10 @@ static void begin_stop(struct supervisor *s, int exit_status)
 	}
 	s->is_stopping = true;
 	s->exit_status = exit_status;
-	role_close(s->listeners, s->listener_count); /* new clients are refused, not kept waiting */
+	notify_stopping();
+	change_give_up(s);
+	role_close(s->listeners.fds,
+		   s->listeners.count); /* new clients are refused, not kept waiting */
 	s->stop_at_ms = clock_ms() + conf_ms(s->conf, CONF_DRAIN_TIMEOUT) + KILL_AFTER_MS;
 	stop_next(s);
 }
@@ -199,11 +204,8 @@ static void on_death(struct supervisor *s, struct child *child, int status)
 	if (child->ready_fd >= 0)
 		close(child->ready_fd);
 	child->ready_fd = -1;
-	if (s->is_stopping) {
-		if (!is_running(s, (int)child->role))
-			stop_next(s);
+	if (s->is_stopping)
 		return;
-	}
 	if (!s->is_started) {
 		/* It has said why. */
 		begin_stop(s, exit_status ? exit_status : 1);
@@ -217,15 +219,28 @@ static void on_death(struct supervisor *s, struct child *child, int status)
 		 LOG_NUMBER("backoff_ms", child->backoff_ms));
 }
 
+static void on_end(struct supervisor *s, pid_t pid, int status)
+{
+	if (pid == s->trial_pid) {
+		change_judge_trial(s, status);
+		return;
+	}
+	if (elders_reap(&s->elders, pid, status))
+		return;
+	for (int i = 0; i < s->child_count; i++)
+		if (s->children[i].pid == pid)
+			on_death(s, &s->children[i], status);
+}
+
 static void reap(struct supervisor *s)
 {
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (int i = 0; i < s->child_count; i++)
-			if (s->children[i].pid == pid)
-				on_death(s, &s->children[i], status);
+		on_end(s, pid, status);
+	if (s->is_stopping)
+		stop_next(s);
 }
 
 /* --- the watch ---------------------------------------------------------------------------------------------------- */
@@ -238,7 +253,9 @@ static void on_signal(struct supervisor *s)
 		if (info.ssi_signo == SIGCHLD)
 			reap(s);
 		else if (info.ssi_signo == SIGHUP)
-			signal_role(s, -1, SIGHUP);
+			change_conf(s);
+		else if (info.ssi_signo == SIGUSR2)
+			change_program(s);
 		else
 			begin_stop(s, 0);
 	}
@@ -286,6 +303,8 @@ static int64_t next_event(const struct supervisor *s)
 	for (int i = 0; i < s->child_count; i++)
 		if (s->children[i].restart_at_ms && s->children[i].restart_at_ms < next)
 			next = s->children[i].restart_at_ms;
+	if (s->trial_pid && s->trial_until_ms < next)
+		next = s->trial_until_ms;
 	return next;
 }
 
@@ -300,37 +319,44 @@ static void restart_due(struct supervisor *s)
 	}
 }
 
-static void watch(struct supervisor *s)
+/* Waits for what comes next, and does what is due then. */
+static void step(struct supervisor *s)
 {
-	while (!s->is_stopping || is_running(s, -1)) {
-		wait_for_events(s, next_event(s));
-		if (!s->is_stopping)
-			restart_due(s);
-		else if (clock_ms() >= s->stop_at_ms)
-			signal_role(s, -1, SIGKILL);
-	}
+	wait_for_events(s, next_event(s));
+	if (s->trial_pid && clock_ms() >= s->trial_until_ms)
+		change_give_up(s);
+	if (!s->is_stopping)
+		restart_due(s);
+	else if (clock_ms() >= s->stop_at_ms)
+		signal_role(s, -1, SIGKILL);
 }
 
 /* --- start -------------------------------------------------------------------------------------------------------- */
 
+static bool is_awaited(const struct supervisor *s)
+{
+	for (int i = 0; i < s->child_count; i++)
+		if (s->children[i].ready_fd >= 0 || s->children[i].restart_at_ms)
+			return true;
+	return false;
+}
+
 /* Starts the children of one role and waits until all of them serve. False when the node is stopping instead. */
 static bool start_role(struct supervisor *s, enum role role)
 {
-	bool is_waiting = true;
-
 	for (int i = 0; i < s->child_count; i++) {
-		if (s->children[i].role == role && start_child(s, &s->children[i])) {
-			fprintf(stderr, "fairlead: cannot start a process: %s\n", strerror(errno));
+		struct child *child = &s->children[i];
+		int r = child->role == role ? start_child(s, child) : 0;
+
+		if (r && s->is_started) {
+			schedule_restart(child);
+		} else if (r) {
+			fprintf(stderr, "fairlead: cannot start a process: %s\n", strerror(-r));
 			begin_stop(s, 1);
 		}
 	}
-	while (!s->is_stopping && is_waiting) {
-		is_waiting = false;
-		for (int i = 0; i < s->child_count; i++)
-			is_waiting = is_waiting || s->children[i].ready_fd >= 0;
-		if (is_waiting)
-			wait_for_events(s, INT64_MAX);
-	}
+	while (!s->is_stopping && is_awaited(s))
+		step(s);
 	return !s->is_stopping;
 }
 
@@ -341,11 +367,16 @@ static void start_all(struct supervisor *s)
 	add_child(s, ROLE_KEEPER, 1);
 	for (int i = 1; i <= (int)conf_int(s->conf, CONF_WORKERS); i++)
 		add_child(s, ROLE_GATEWAY, i);
+	/* While the program before serves on, a child that fails is a child to be tried again. */
+	s->is_started = handover_received() != NULL;
 	for (int role = 0; role < ROLE_COUNT; role++)
 		if (!start_role(s, (enum role)role))
 			return;
 	s->is_started = true;
-	greeting_print(s->conf, s->private, s->listeners, s->listener_count);
+	s->is_up = true;
+	elders_signal(&s->elders, NULL, SIGUSR2);
+	greeting_print(s->conf, s->private, &s->listeners);
+	notify_ready();
 }
 
 static int open_signals(struct supervisor *s)
@@ -357,6 +388,7 @@ static int open_signals(struct supervisor *s)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->signal_fd < 0 ? 1 : 0;
@@ -374,31 +406,71 @@ static int attach(struct supervisor *s)
 	return 1;
 }
 
+/* The listeners, the demonstration's behind them, at the descriptors at which they can be passed on. */
+static int open_listeners(struct supervisor *s, char *error, size_t size)
+{
+	const struct handover *left = handover_received();
+	int *all[ROLE_LISTENERS_MAX + ROLE_DEMO_LISTENERS];
+	struct inherited inherited;
+	size_t count = 0;
+	int r = 0;
+
+	inherit_take(&inherited);
+	if (left)
+		inherited.is_activated = left->is_activated;
+	s->is_activated = inherited.is_activated;
+	if (s->is_demo)
+		r = bind_demo(&inherited, s->demo_listeners, error, size);
+	s->demo_count = s->is_demo && !r ? ROLE_DEMO_LISTENERS : 0;
+	if (!r)
+		r = bind_all(s->conf, &inherited, &s->listeners, error, size);
+	inherit_close(&inherited);
+	for (size_t i = 0; i < s->listeners.count; i++)
+		all[count++] = &s->listeners.fds[i];
+	for (size_t i = 0; i < s->demo_count; i++)
+		all[count++] = &s->demo_listeners[i];
+	return r ? r : inherit_arrange(all, count);
+}
+
+/* What a stop leaves to whoever starts next. */
+static void tidy_up(struct supervisor *s)
+{
+	role_close(s->listeners.fds, s->listeners.count);
+	bind_unlink(&s->listeners);
+	role_close(s->demo_listeners, s->demo_count);
+	private_detach(s->private);
+	reload_free(s->own_conf);
+}
+
 int supervisor_run(const struct conf *conf)
 {
 	static struct supervisor s;
+	char error[512] = "cannot arrange the listeners";
 	int r;
 
 	s.conf = conf;
 	s.is_demo = conf_bool(conf, CONF_DEMO);
+	s.stop_role = ROLE_COUNT;
 	log_context("up");
+	notify_open();
 	net_descriptor_limit();
-	r = role_bind(conf, s.listeners, &s.listener_count);
-	if (!r && s.is_demo)
-		r = role_bind_demo(s.demo_listeners, &s.demo_count);
-	if (!r)
-		r = open_signals(&s);
+	r = open_listeners(&s, error, sizeof error);
+	if (r) {
+		fprintf(stderr, "fairlead up: %s\n", error);
+		return r == -EINVAL ? 2 : 1;
+	}
+	elders_init(&s.elders, handover_received());
+	r = open_signals(&s);
 	if (!r)
 		r = metric_map(CHILDREN_MAX) ? 1 : 0;
 	if (!r)
 		r = attach(&s);
 	if (r)
 		return r;
+	reap(&s); /* who ended while one program became the other */
 	start_all(&s);
-	watch(&s);
-	role_close(s.listeners, s.listener_count);
-	role_unlink(conf);
-	role_close(s.demo_listeners, s.demo_count);
-	private_detach(s.private);
+	while (!s.is_stopping || is_running(&s, -1))
+		step(&s);
+	tidy_up(&s);
 	return s.exit_status;
 }

@@ -1,4 +1,4 @@
-/* allocate.c - take the least-used eligible member: gathering, credentials, delivery. */
+/* allocate.c - take the least-used eligible member: gathering, delivery. */
 #include "pool/allocate.h"
 
 #include <errno.h>
@@ -7,40 +7,18 @@
 #include <string.h>
 
 #include "base/metric.h"
+#include "pool/credential.h"
 #include "pool/internal.h"
-
-/* An identifier that waits for its credentials, and for whom. */
-struct missing {
-	char *at;
-	size_t len, asker;
-};
 
 /* One call under way: who waits for its members, in order. A place whose asker has gone is NULL; the member is counted and
  * dropped. */
 struct batch {
 	struct pool *pool;
-	bool is_exclusive;       /* of pool_allocate_except() */
-	struct missing *missing; /* room for `count`, once there is one */
-	size_t fetching, count;
+	bool is_exclusive; /* of pool_allocate_except() */
+	struct credentials credentials;
+	size_t count;
 	struct allocation *askers[];
 };
-
-static struct batch *batch_new(struct pool *pool, size_t askers)
-{
-	struct batch *batch = calloc(1, sizeof *batch + askers * sizeof(struct allocation *));
-
-	if (batch)
-		batch->pool = pool;
-	return batch;
-}
-
-static void batch_free(struct batch *batch)
-{
-	for (size_t i = 0; i < batch->fetching; i++)
-		free(batch->missing[i].at);
-	free(batch->missing);
-	free(batch);
-}
 
 static void join_batch(struct batch *batch, struct allocation *allocation)
 {
@@ -63,92 +41,34 @@ static void deliver(struct batch *batch, size_t place, int result, struct member
 	allocation->cb(result, member, allocation);
 }
 
-static void deliver_member(struct batch *batch, size_t place, struct member *member)
+static void on_member(int result, struct member *member, size_t place, void *arg)
 {
-	if (!member)
-		deliver(batch, place, REASON_INTERNAL, NULL);
-	else
-		deliver(batch, place, member->is_readable ? 0 : REASON_MEMBER_UNREADABLE, member);
+	deliver(arg, place, result, member);
 }
 
-/* --- credentials -------------------------------------------------------------------------------------------------- */
-
-static void on_secrets(int result, const struct reply *reply, void *arg)
+static struct batch *batch_new(struct pool *pool, size_t askers)
 {
-	struct batch *batch = arg;
-	struct members *members = batch->pool->members;
+	struct batch *batch = calloc(1, sizeof *batch + askers * sizeof(struct allocation *));
 
-	for (size_t i = 0; i < batch->fetching; i++) {
-		const struct reply *text = reply_at(reply, i);
-		size_t len, id_len = batch->missing[i].len;
-		const char *secret = reply_text(text, &len);
-		const char *id = batch->missing[i].at;
-		struct member *member;
-
-		if (result) {
-			deliver(batch, batch->missing[i].asker, result, NULL);
-			continue;
-		}
-		member = members_find(members, id, id_len);
-		if (!member)
-			member = members_add(members, id, id_len,
-					     reply_kind(text) == REPLY_TEXT ? secret : NULL, len);
-		deliver_member(batch, batch->missing[i].asker, member);
-	}
-	batch_free(batch);
-}
-
-static void fetch_secrets(struct batch *batch)
-{
-	struct word words[2 + ALLOCATE_MAX];
-
-	if (batch->fetching == 0) {
-		batch_free(batch);
-		return;
-	}
-	words[0] = WORD("HMGET");
-	words[1] = pool_key(&batch->pool->keys, KEY_SECRETS);
-	for (size_t i = 0; i < batch->fetching; i++)
-		words[2 + i] = (struct word){batch->missing[i].at, batch->missing[i].len};
-	if (store_command(batch->pool->store, STORE_IDEMPOTENT, words, 2 + batch->fetching,
-			  on_secrets, batch))
-		on_secrets(REASON_STORE_NOT_DONE, NULL, batch);
+	if (!batch)
+		return NULL;
+	batch->pool = pool;
+	batch->credentials = (struct credentials){
+	    .pool = pool, .places = askers, .cb = on_member, .end = free, .arg = batch};
+	return batch;
 }
 
 static int ask_except(struct pool *pool, struct allocation *allocation);
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* Notes that the credentials of `id` are to be fetched. 0 or -ENOMEM. */
-static int miss(struct batch *batch, size_t place, const char *id, size_t len)
-{
-	char *copy = malloc(len + 1);
-
-	if (!batch->missing)
-		batch->missing = calloc(batch->count, sizeof *batch->missing);
-	if (!copy || !batch->missing) {
-		free(copy);
-		return -ENOMEM;
-	}
-	memcpy(copy, id, len + 1);
-	batch->missing[batch->fetching++] =
-	    (struct missing){.at = copy, .len = len, .asker = place};
-	return 0;
-}
-
-/* Hands out the member that the store named, now or when its credentials have come. */
 static void take_member(struct batch *batch, size_t place, const struct reply *reply)
 {
 	size_t len;
 	const char *id = reply_text(reply, &len);
-	struct member *member = members_find(batch->pool->members, id, len);
 
 	metric_add(METRIC_ALLOCATED, 0, 1);
-	if (!member && !member_needs_secret(id, len))
-		member = members_add(batch->pool->members, id, len, NULL, 0);
-	else if (!member && !miss(batch, place, id, len))
-		return;
-	deliver_member(batch, place, member);
+	credentials_take(&batch->credentials, place, id, len);
 }
 
 /* The answer was lost: whoever still waits asks once more, ahead of the others. */
@@ -200,7 +120,7 @@ static void on_allocated(int result, const struct reply *reply, void *arg)
 				deliver(batch, i, REASON_POOL_EMPTY, NULL);
 		}
 	}
-	fetch_secrets(batch);
+	credentials_fetch(&batch->credentials);
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
@@ -265,7 +185,7 @@ static int ask_except(struct pool *pool, struct allocation *allocation)
 	r = store_script(pool->store, SCRIPT_ALLOCATE_EXCEPT, 0, words, 1 + allocation->avoid_count,
 			 on_allocated, batch);
 	if (r)
-		batch_free(batch);
+		free(batch);
 	else
 		join_batch(batch, allocation);
 	return r;

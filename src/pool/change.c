@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/traffic.h"
+
 #define STEPS_MAX 6
 #define WORDS_MAX (16 + 2 * CHANGE_MAX)
 
@@ -214,6 +216,33 @@ static int remove_members(struct job *job)
 	return send_script(job, SCRIPT_REMOVE);
 }
 
+/* What is under way through a member adds to it once more when it ends. */
+static int drop_traffic(struct job *job)
+{
+	char *fields, *at;
+	size_t size = 0;
+	int r;
+
+	for (size_t i = 0; i < job->count; i++)
+		size += 2 * strlen(job->items[i].id) + sizeof TRAFFIC_IN + sizeof TRAFFIC_OUT;
+	fields = at = malloc(size);
+	if (!fields)
+		return -ENOMEM;
+	begin(job);
+	add(job, WORD("HDEL"));
+	add(job, pool_key(pool_keys(job->pool), KEY_TRAFFIC));
+	for (size_t i = 0; i < 2 * job->count; i++) {
+		char *field = at;
+
+		at = stpcpy(at, i % 2 ? TRAFFIC_OUT : TRAFFIC_IN);
+		at = stpcpy(at, job->items[i / 2].id) + 1;
+		add(job, WORD(field));
+	}
+	r = send_command(job);
+	free(fields);
+	return r;
+}
+
 static void take_removals(struct job *job, const struct reply *reply)
 {
 	for (size_t i = 0; i < job->count; i++)
@@ -243,7 +272,7 @@ static const struct step plans[CHANGE_COUNT][STEPS_MAX] = {
 			{mark_enabled, NULL},
 			{mark_up, NULL},
 			{place, take_places}},
-    [CHANGE_REMOVE] = {{remove_members, take_removals}, {drop_secrets, NULL}},
+    [CHANGE_REMOVE] = {{remove_members, take_removals}, {drop_traffic, NULL}, {drop_secrets, NULL}},
 };
 
 /* --- the chain ---------------------------------------------------------------------------------------------------- */

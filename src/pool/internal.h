@@ -6,6 +6,8 @@
 
 TAILQ_HEAD(allocations, allocation);
 
+struct traffic;
+
 struct pool {
 	struct loop *loop;
 	struct store *store;
@@ -15,10 +17,14 @@ struct pool {
 	struct allocations waiting;
 	bool is_calling; /* an allocation call is in flight */
 	char last_error[200];
+	struct traffic *traffic; /* NULL: nothing was added yet */
 	struct turn_hook hook;
 };
 
 /* allocate.c: sends the next call. */
 void allocate_gather(void *pool);
+
+/* traffic.c: what has not been sent is lost. Accepts NULL. */
+void traffic_free(struct traffic *traffic);
 
 #endif

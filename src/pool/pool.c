@@ -39,6 +39,7 @@ void pool_free(struct pool *pool)
 	if (!pool)
 		return;
 	loop_unhook(pool->loop, &pool->hook);
+	traffic_free(pool->traffic);
 	members_free(pool->members);
 	free(pool);
 }

@@ -43,6 +43,15 @@ static bool is_choice(const char *choices, const char *value)
 	return false;
 }
 
+static bool is_name(const char *value)
+{
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+	size_t len = strlen(value);
+
+	return len < sizeof((struct pool_rules *)0)->value[0] && strspn(value, letters) == len;
+}
+
 static bool is_number(const struct rule_row *row, const char *value)
 {
 	char *end;
@@ -72,6 +81,14 @@ int rule_check(enum rule rule, const char *value, char *error, size_t error_size
 			return 0;
 		snprintf(error, error_size, "rule %s: '%.60s' is not one of %s", row->word, value,
 			 row->choices);
+		return -EINVAL;
+	}
+	if (row->kind == RULE_IS_NAME) {
+		if (is_name(value))
+			return 0;
+		snprintf(error, error_size,
+			 "rule %s: '%.60s' is not a name of up to 63 letters, digits, '.' and '_'",
+			 row->word, value);
 		return -EINVAL;
 	}
 	if (is_number(row, value) && strlen(value) < sizeof((struct pool_rules *)0)->value[0])

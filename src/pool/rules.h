@@ -19,7 +19,14 @@ enum rule {
 	RULE_COUNT
 };
 
-enum rule_kind { RULE_IS_NUMBER, RULE_IS_COUNT, RULE_IS_MS, RULE_IS_CHOICE, RULE_IS_FLAG };
+enum rule_kind {
+	RULE_IS_NUMBER,
+	RULE_IS_COUNT,
+	RULE_IS_MS,
+	RULE_IS_CHOICE,
+	RULE_IS_FLAG,
+	RULE_IS_NAME
+};
 
 struct rule_row {
 	const char *word;

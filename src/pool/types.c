@@ -7,10 +7,11 @@
 #include <string.h>
 
 static const char *const types[KEY_COUNT] = {
-    [KEY_POOL] = "zset",   [KEY_PARKED] = "zset",   [KEY_OFFSET] = "hash", [KEY_PROXIES] = "hash",
-    [KEY_ADMIN] = "hash",  [KEY_SECRETS] = "hash",  [KEY_HEALTH] = "hash", [KEY_STREAKS] = "hash",
-    [KEY_DUE] = "zset",    [KEY_COOLDOWN] = "zset", [KEY_LIVE] = "hash",   [KEY_BUSY] = "zset",
-    [KEY_LEASES] = "zset", [KEY_HOLDERS] = "hash",  [KEY_RULES] = "hash",
+    [KEY_POOL] = "zset",    [KEY_PARKED] = "zset",   [KEY_OFFSET] = "hash", [KEY_PROXIES] = "hash",
+    [KEY_ADMIN] = "hash",   [KEY_SECRETS] = "hash",  [KEY_HEALTH] = "hash", [KEY_STREAKS] = "hash",
+    [KEY_DUE] = "zset",     [KEY_COOLDOWN] = "zset", [KEY_LIVE] = "hash",   [KEY_BUSY] = "zset",
+    [KEY_LEASES] = "zset",  [KEY_HOLDERS] = "hash",  [KEY_RULES] = "hash",  [KEY_TRAFFIC] = "hash",
+    [KEY_CLIENTS] = "hash",
 };
 
 /* One question a key, all in one write. */

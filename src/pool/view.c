@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/traffic.h"
+
 #define PAGE "1000"
 
 /* --- all members -------------------------------------------------------------------------------------------------- */
@@ -212,19 +214,33 @@ struct telling {
 	struct member_story story;
 	int step;
 	char texts[3][4096];
+	char *field; /* room for a prefix and the id */
 	char id[];
 };
 
-enum { ASK_SCORE, ASK_PARKED, ASK_OFFSET, ASK_PROXIES, ASK_ADMIN, ASK_HEALTH, ASK_SECRET, ASK_END };
+enum {
+	ASK_SCORE,
+	ASK_PARKED,
+	ASK_OFFSET,
+	ASK_PROXIES,
+	ASK_ADMIN,
+	ASK_HEALTH,
+	ASK_SECRET,
+	ASK_IN,
+	ASK_OUT,
+	ASK_END
+};
 
 static const struct {
 	const char *command;
 	enum pool_key key;
+	const char *prefix;
 } questions[ASK_END] = {
-    [ASK_SCORE] = {"ZSCORE", KEY_POOL},      [ASK_PARKED] = {"ZSCORE", KEY_PARKED},
-    [ASK_OFFSET] = {"HGET", KEY_OFFSET},     [ASK_PROXIES] = {"HGET", KEY_PROXIES},
-    [ASK_ADMIN] = {"HGET", KEY_ADMIN},       [ASK_HEALTH] = {"HGET", KEY_HEALTH},
-    [ASK_SECRET] = {"HEXISTS", KEY_SECRETS},
+    [ASK_SCORE] = {"ZSCORE", KEY_POOL, ""},         [ASK_PARKED] = {"ZSCORE", KEY_PARKED, ""},
+    [ASK_OFFSET] = {"HGET", KEY_OFFSET, ""},        [ASK_PROXIES] = {"HGET", KEY_PROXIES, ""},
+    [ASK_ADMIN] = {"HGET", KEY_ADMIN, ""},          [ASK_HEALTH] = {"HGET", KEY_HEALTH, ""},
+    [ASK_SECRET] = {"HEXISTS", KEY_SECRETS, ""},    [ASK_IN] = {"HGET", KEY_TRAFFIC, TRAFFIC_IN},
+    [ASK_OUT] = {"HGET", KEY_TRAFFIC, TRAFFIC_OUT},
 };
 
 static void take_score(struct member_story *story, const struct reply *reply, bool is_eligible)
@@ -255,6 +271,12 @@ static void take_answer(struct telling *telling, const struct reply *reply)
 	case ASK_SECRET:
 		story->has_secret = reply_integer(reply, 0) == 1;
 		break;
+	case ASK_IN:
+		story->bytes_in = reply_integer(reply, 0);
+		break;
+	case ASK_OUT:
+		story->bytes_out = reply_integer(reply, 0);
+		break;
 	default:
 		snprintf(telling->texts[telling->step - ASK_PROXIES], sizeof telling->texts[0],
 			 "%s", reply_text(reply, NULL));
@@ -284,23 +306,27 @@ static void on_answer(int result, const struct reply *reply, void *arg)
 
 static int ask(struct telling *telling)
 {
+	const char *prefix = questions[telling->step].prefix;
 	struct word words[] = {WORD(questions[telling->step].command),
 			       pool_key(pool_keys(telling->pool), questions[telling->step].key),
-			       WORD(telling->id)};
+			       {telling->field, strlen(prefix) + strlen(telling->id)}};
 
+	stpcpy(stpcpy(telling->field, prefix), telling->id);
 	return store_command(pool_store(telling->pool), STORE_IDEMPOTENT, words, 3, on_answer,
 			     telling);
 }
 
 int pool_story(struct pool *pool, const char *id, story_cb *cb, void *arg)
 {
-	struct telling *telling = calloc(1, sizeof *telling + strlen(id) + 1);
+	const size_t size = strlen(id) + 1;
+	struct telling *telling = calloc(1, sizeof *telling + 2 * size + sizeof TRAFFIC_OUT);
 	int r;
 
 	if (!telling)
 		return -ENOMEM;
 	*telling = (struct telling){.pool = pool, .cb = cb, .arg = arg};
 	strcpy(telling->id, id);
+	telling->field = telling->id + size;
 	telling->story.view.id = telling->id;
 	telling->story.view.id_len = strlen(id);
 	telling->story.proxies = telling->texts[0];

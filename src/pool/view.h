@@ -28,6 +28,7 @@ struct member_story {
 	bool has_score;
 	const char *proxies, *admin, *health;
 	bool has_secret;
+	int64_t bytes_in, bytes_out; /* relayed through it, as gateways have reported */
 };
 
 typedef void story_cb(int result, const char *error, const struct member_story *story, void *arg);

@@ -306,6 +306,14 @@ int source_new(struct source **ret, struct loop *loop, struct store *store, stru
 	return 0;
 }
 
+bool source_end(struct source *source)
+{
+	if (source->is_busy && !source->fetch)
+		return false;
+	source_free(source);
+	return true;
+}
+
 void source_free(struct source *source)
 {
 	if (!source)

@@ -35,6 +35,9 @@ MUST_USE int source_new(struct source **ret, struct loop *loop, struct store *st
 /* After store_free(), which ends what is under way. Accepts NULL. */
 void source_free(struct source *source);
 
+/* Ends one while the others go on: what is being fetched is given up. False: it is at work in the store and lives on. */
+MUST_USE bool source_end(struct source *source);
+
 /* Reads all again, changed or not, now or as soon as what is under way has ended. */
 void source_refresh(struct source *source);
 

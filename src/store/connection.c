@@ -266,7 +266,7 @@ static bool take_reply(struct store *store)
 
 static void on_readable(struct store *store)
 {
-	char bytes[READ_SIZE];
+	char bytes[READ_SIZE] NOT_ZEROED;
 	ssize_t n = stream_read(&store->stream, bytes, sizeof bytes);
 
 	if (n == -EAGAIN)

@@ -11,7 +11,8 @@ static const char *const siblings[KEY_COUNT] = {
     [KEY_ADMIN] = "admin",     [KEY_SECRETS] = "secrets", [KEY_HEALTH] = "health",
     [KEY_STREAKS] = "streaks", [KEY_DUE] = "due",         [KEY_COOLDOWN] = "cooldown",
     [KEY_LIVE] = "live",       [KEY_BUSY] = "busy",       [KEY_LEASES] = "leases",
-    [KEY_HOLDERS] = "holders", [KEY_RULES] = "rules",
+    [KEY_HOLDERS] = "holders", [KEY_RULES] = "rules",     [KEY_TRAFFIC] = "traffic",
+    [KEY_CLIENTS] = "clients",
 };
 
 /* Redis Cluster: the first '{' and the first '}' behind it, with something between, decide the slot. */
@@ -57,17 +58,16 @@ static const char *name_fault(const char *name)
 int pool_keys_init(struct pool_keys *ret, const char *name, char *error, size_t error_size)
 {
 	const char *fault = name_fault(name);
-	char tag[KEY_NAME_MAX + 3];
 
 	if (fault) {
 		snprintf(error, error_size, "pool name '%.80s': %s", name, fault);
 		return -EINVAL;
 	}
-	key_tag(name, tag, sizeof tag);
+	key_tag(name, ret->tag, sizeof ret->tag);
 	for (int key = 0; key < KEY_COUNT; key++) {
 		int len = key == KEY_POOL ? snprintf(ret->text[key], KEY_TEXT_MAX, "%s", name)
 					  : snprintf(ret->text[key], KEY_TEXT_MAX, "%s:pool:%s",
-						     tag, siblings[key]);
+						     ret->tag, siblings[key]);
 		ret->len[key] = (size_t)len;
 	}
 	return 0;
@@ -76,4 +76,45 @@ int pool_keys_init(struct pool_keys *ret, const char *name, char *error, size_t 
 struct word pool_key(const struct pool_keys *keys, enum pool_key key)
 {
 	return (struct word){.at = keys->text[key], .len = keys->len[key]};
+}
+
+/* --- keys that others' names are part of --------------------------------------------------------------------------- */
+
+void key_part(const char *name, char ret[static KEY_PART_SIZE])
+{
+	static const char unreserved[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+	char *out = ret;
+
+	for (size_t i = 0; i < KEY_PART_MAX && name[i]; i++) {
+		if (strchr(unreserved, name[i]))
+			*out++ = name[i];
+		else
+			out += sprintf(out, "%%%02X", (unsigned char)name[i]);
+	}
+	*out = '\0';
+}
+
+struct word session_pin_key(const struct pool_keys *keys, const char *client, const char *id,
+			    char ret[static SESSION_KEY_SIZE])
+{
+	char client_part[KEY_PART_SIZE], id_part[KEY_PART_SIZE];
+	int len;
+
+	key_part(client, client_part);
+	key_part(id, id_part);
+	len = snprintf(ret, SESSION_KEY_SIZE, "%s:pool:sticky:%s:%s", keys->tag, client_part,
+		       id_part);
+	return (struct word){ret, (size_t)len};
+}
+
+struct word sessions_key(const struct pool_keys *keys, const char *client,
+			 char ret[static SESSION_KEY_SIZE])
+{
+	char part[KEY_PART_SIZE];
+	int len;
+
+	key_part(client, part);
+	len = snprintf(ret, SESSION_KEY_SIZE, "%s:pool:sessions:%s", keys->tag, part);
+	return (struct word){ret, (size_t)len};
 }

@@ -23,6 +23,8 @@ enum pool_key {
 	KEY_LEASES,
 	KEY_HOLDERS,
 	KEY_RULES,
+	KEY_TRAFFIC,
+	KEY_CLIENTS,
 	KEY_COUNT
 };
 
@@ -30,6 +32,7 @@ enum pool_key {
 #define KEY_TEXT_MAX (KEY_NAME_MAX + 32)
 
 struct pool_keys {
+	char tag[KEY_NAME_MAX + 3]; /* T(name) */
 	char text[KEY_COUNT][KEY_TEXT_MAX];
 	size_t len[KEY_COUNT];
 };
@@ -43,5 +46,17 @@ MUST_USE int pool_keys_init(struct pool_keys *ret, const char *name, char *error
 void key_tag(const char *name, char *ret, size_t size);
 
 struct word pool_key(const struct pool_keys *keys, enum pool_key key);
+
+/* A name of up to KEY_PART_MAX bytes that others choose, percent-encoded (RFC 3986 2.1): it has no ':' and no braces then. */
+#define KEY_PART_MAX ((size_t)128)
+#define KEY_PART_SIZE (3 * KEY_PART_MAX + 1)
+void key_part(const char *name, char ret[static KEY_PART_SIZE]);
+
+/* The key of the sticky session `id` of `client`, or of all sessions of a client. */
+#define SESSION_KEY_SIZE (KEY_TEXT_MAX + 2 * KEY_PART_SIZE)
+struct word session_pin_key(const struct pool_keys *keys, const char *client, const char *id,
+			    char ret[static SESSION_KEY_SIZE]);
+struct word sessions_key(const struct pool_keys *keys, const char *client,
+			 char ret[static SESSION_KEY_SIZE]);
 
 #endif

@@ -36,8 +36,8 @@ void operation_finish(struct operation *op, int result, const struct reply *repl
 /* Formats the words as a RESP array into op->bytes. `tail_word`: the index of the word that op->tail points at. */
 static int format(struct operation *op, const struct word *words, size_t count, size_t tail_word)
 {
-	const char *argv[WORDS_MAX];
-	size_t lens[WORDS_MAX];
+	const char *argv[WORDS_MAX] NOT_ZEROED;
+	size_t lens[WORDS_MAX] NOT_ZEROED;
 	char *bytes = NULL;
 	long long len;
 
@@ -112,7 +112,7 @@ int store_command(struct store *store, int flags, const struct word *words, size
 int store_script(struct store *store, enum script_id id, int flags, const struct word *words,
 		 size_t count, store_cb *cb, void *arg)
 {
-	struct word all[WORDS_MAX];
+	struct word all[WORDS_MAX] NOT_ZEROED;
 	struct operation *op;
 	char keys[12];
 	int r;

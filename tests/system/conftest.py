@@ -242,6 +242,7 @@ def node(binary, environment, folder, request):
     def start(*words, role="gateway", redis=DEFAULT, private=True, env=None, wait=True):
         port = 0 if role == "up" else peers.free_port()
         words = [role, "--log-format", "json", "--listen", f"127.0.0.1:{port}",
+                 *([] if "--allow-port" in words else ["--allow-port", "1-65535"]),
                  *(["--allow-private"] if private else []), *(str(word) for word in words)]
         words += redis_words(redis, lambda: request.getfixturevalue("store"))
         it = Node([binary, *words], folder / f"stderr{len(nodes)}", environment | (env or {}))

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.parse
 
 import redis
 
@@ -47,18 +48,59 @@ def free_port(host="127.0.0.1"):
         return probe.getsockname()[1]
 
 
+def has_ipv6():
+    """Containers often lack it, loopback included."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
 def is_serving(host, port):
     with contextlib.suppress(OSError), socket.create_connection((host, port), 1):
         return True
     return False
 
 
-def program(*names):
-    """The first of these that is installed, also where root's programs are."""
+def find_program(*names):
+    """The first of these that is installed, also where root's programs are; or None."""
     path = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
-    found = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+    return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+
+
+def program(*names):
+    found = find_program(*names)
     assert found, f"{' or '.join(names)} must be installed: make deps-test"
     return found
+
+
+def openssl(*words):
+    subprocess.run(["openssl", *words], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+
+
+NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+
+
+class Authority:
+    """Certificates from a CA made now; `certificate` is the CA's own file."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.certificate, self.key = str(self.folder / "ca.pem"), str(self.folder / "ca.key")
+        openssl("req", "-x509", *NEW_KEY, "-keyout", self.key, "-out", self.certificate,
+                "-subj", "/CN=test CA", "-addext", "keyUsage=keyCertSign")
+
+    def issue(self, name, *places):
+        """Certificate and key, in files, for places such as "IP:127.0.0.1" and "DNS:localhost"."""
+        request, certificate, key = (str(self.folder / f"{name}.{end}") for end in ("csr", "pem", "key"))
+        extensions = self.folder / f"{name}.ext"
+        extensions.write_text(f"subjectAltName={','.join(places)}\n")
+        openssl("req", *NEW_KEY, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
+        openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-days", "2",
+                "-set_serial", str(time.time_ns()), "-extfile", str(extensions), "-out", certificate)
+        return certificate, key
 
 
 class Peer:
@@ -163,20 +205,27 @@ class RedisServer(Peer):
 
 
 class Proxy(Peer):
-    """A proxy, with or without a password. `member` is how the pool names it, without the password."""
+    """A proxy, with or without a password, which the pool names by `scheme`. `member` is that without the password."""
 
-    def __init__(self, folder, host, user=None, password=None):
+    scheme = "http"
+
+    def __init__(self, folder, host, user=None, password=None, scheme=None):
         super().__init__(folder, host)
         self.user, self.password = user, password
+        self.scheme = scheme or self.scheme
 
     @property
     def member(self):
-        return f"http://{self.host}:{self.port}"
+        return f"{self.scheme}://{self.host}:{self.port}"
 
     @property
     def url(self):
-        secret = f"{self.user}:{self.password}@" if self.user else ""
-        return f"http://{secret}{self.host}:{self.port}"
+        return f"{self.scheme}://{self._userinfo()}{self.host}:{self.port}"
+
+    def _userinfo(self):
+        if not self.user:
+            return ""
+        return "%s:%s@" % tuple(urllib.parse.quote(text, safe="") for text in (self.user, self.password))
 
 
 class Tinyproxy(Proxy):
@@ -208,6 +257,11 @@ class Squid(Proxy):
         (self.folder / "conf").write_text("\n".join(lines) + "\n")
         return [program("squid"), "-N", "-f", str(self.folder / "conf")]
 
+    def stop(self):
+        """It takes a second and a half for SIGTERM, and has nothing to lose."""
+        if self.process and self.process.poll() is None:
+            self.kill()
+
     def _who_may_use_it(self):
         if not self.user:
             return ["http_access allow all"]
@@ -222,6 +276,7 @@ class Squid(Proxy):
 
 class Microsocks(Proxy):
     name = "microsocks"
+    scheme = "socks5"
 
     def command(self):
         words = ["-i", self.host, "-p", str(self.port), "-b", self.host]
@@ -229,14 +284,56 @@ class Microsocks(Proxy):
         return [program("microsocks"), *words]
 
 
+class Danted(Proxy):
+    """SOCKS4 (not 4a) and SOCKS5, without passwords: those would be the system's. Debian 13 has no such package."""
+
+    name = "danted"
+    scheme = "socks4"
+
+    @staticmethod
+    def is_installed():
+        return bool(find_program("danted", "sockd"))
+
+    def command(self):
+        lines = [f"logoutput: {self.folder}/log", f"internal: {self.host} port = {self.port}",
+                 f"external: {self.host}", "clientmethod: none", "socksmethod: none",
+                 *(["user.privileged: root", "user.unprivileged: nobody"] if os.geteuid() == 0 else []),
+                 "client pass { from: 0.0.0.0/0 to: 0.0.0.0/0 }",
+                 "socks pass { from: 0.0.0.0/0 to: 0.0.0.0/0 protocol: tcp }"]
+        (self.folder / "conf").write_text("\n".join(lines) + "\n")
+        return [program("danted", "sockd"), "-f", str(self.folder / "conf"), "-p", str(self.folder / "pid"),
+                "-N", "1"]
+
+
+class Stunnel(Proxy):
+    """TLS in front of another proxy, from whose address it leaves and whose password it wants."""
+
+    name = "stunnel"
+    scheme = "https"
+
+    def __init__(self, folder, behind, authority, host=None):
+        super().__init__(folder, host or behind.host, behind.user, behind.password)
+        self.behind, self.authority = behind, authority
+
+    def command(self):
+        certificate, key = self.authority.issue(f"{self.host}-{self.port}", f"IP:{self.host}", "DNS:localhost")
+        lines = ["foreground = yes", "pid =", "debug = warning", "[proxy]",
+                 f"accept = {self.host}:{self.port}", f"connect = {self.behind.host}:{self.behind.port}",
+                 f"cert = {certificate}", f"key = {key}"]
+        (self.folder / "conf").write_text("\n".join(lines) + "\n")
+        return [program("stunnel4", "stunnel"), str(self.folder / "conf")]
+
+
 class Nginx(Peer):
-    """An origin with HTTP and TLS. log() has one dictionary a request: addr, scheme, uri, port."""
+    """An origin with HTTP and TLS, on [::1] as well if asked. log() has one dictionary a request: addr, scheme, uri,
+    port."""
 
     name = "nginx"
 
-    def __init__(self, folder, host="127.0.0.1"):
+    def __init__(self, folder, host="127.0.0.1", has_ipv6=False):
         super().__init__(folder, host)
         self.tls_port = free_port(host)
+        self.has_ipv6 = has_ipv6
         self.certificate = str(self.folder / "cert.pem")
 
     def command(self):
@@ -244,17 +341,14 @@ class Nginx(Peer):
         self._make_certificate()
         (self.folder / "conf").write_text(NGINX_CONF.format(
             folder=self.folder, host=self.host, port=self.port, tls_port=self.tls_port,
+            ipv6=f"listen [::1]:{self.port}; listen [::1]:{self.tls_port} ssl;" if self.has_ipv6 else "",
             user="user root;" if os.geteuid() == 0 else ""))
         return [program("nginx"), "-p", str(self.folder), "-c", str(self.folder / "conf"),
                 "-e", str(self.folder / "errors")]
 
     def _make_certificate(self):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-             "-nodes", "-days", "2", "-keyout", str(self.folder / "key.pem"),
-             "-out", self.certificate, "-subj", "/CN=origin.test",
-             "-addext", f"subjectAltName=IP:{self.host}"],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        openssl("req", "-x509", *NEW_KEY, "-keyout", str(self.folder / "key.pem"), "-out", self.certificate,
+                "-subj", "/CN=origin.test", "-addext", f"subjectAltName=IP:{self.host},IP:::1,DNS:localhost")
 
     def put(self, name, content):
         (self.folder / "root" / name).write_bytes(content)
@@ -275,8 +369,9 @@ http {{
     uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
     log_format plain 'addr=$remote_addr scheme=$scheme port=$server_port uri=$request_uri';
     access_log {folder}/access plain;
+    types {{ text/html html; text/css css; text/javascript js; image/png png; application/json json; }}
     server {{
-        listen {host}:{port}; listen {host}:{tls_port} ssl;
+        listen {host}:{port}; listen {host}:{tls_port} ssl; {ipv6}
         ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;
         root {folder}/root;
         location /who {{ default_type text/plain; return 200 "$remote_addr $request_uri\\n"; }}

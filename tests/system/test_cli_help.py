@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-COMMANDS = ["up", "gateway", "keeper", "pool add", "pool remove", "pool park", "pool restore", "pool list", "pool show",
+COMMANDS = ["auth", "up", "gateway", "keeper", "pool add", "pool remove", "pool park", "pool restore", "pool list", "pool show",
             "pool rules", "pool stats", "pool allocate", "doctor", "version", "help"]
 
 

@@ -320,16 +320,16 @@ def test_an_idle_tunnel_ends_in_time(gateway_to):
 # --- credentials (T10, T23) -----------------------------------------------------------------------------------------
 
 CREDENTIALS = {
-    "user:pass": b"user:pass",
-    "user:a:b": b"user:a:b",
-    "user:p%40ss": b"user:p@ss",
-    "user:100%25": b"user:100%",
-    "user:%2540x": b"user:%40x",
-    "user:%25zz": b"user:%zz",
-    "user:p%C3%A4ss": "user:päss".encode(),
-    "user:" + "x" * 255: b"user:" + b"x" * 255,
-    "user:": b"user:",
-    "user": b"user:",
+    "owner:pass": b"owner:pass",
+    "owner:a:b": b"owner:a:b",
+    "owner:p%40ss": b"owner:p@ss",
+    "owner:100%25": b"owner:100%",
+    "owner:%2540x": b"owner:%40x",
+    "owner:%25zz": b"owner:%zz",
+    "owner:p%C3%A4ss": "owner:päss".encode(),
+    "owner:" + "x" * 255: b"owner:" + b"x" * 255,
+    "owner:": b"owner:",
+    "owner": b"owner:",
     "u%2Fs:p%3Fq%23r": b"u/s:p?q#r",
 }
 
@@ -350,7 +350,7 @@ def test_the_upstream_gets_the_exact_bytes_of_the_credentials(node, add, run, up
     gateway.requests(2)
     secret = userinfo.partition(":")[2]
     assert not secret or secret not in gateway.text + run("pool", "list").stdout
-    assert "user" not in gateway.text
+    assert "owner" not in gateway.text
 
 
 @pytest.mark.core
@@ -383,7 +383,7 @@ def test_a_post_that_met_a_407_is_sent_whole_to_the_next_member(gateway_to_two):
 
 @pytest.mark.core
 def test_the_target_sees_nothing_of_the_proxies(node, add, peer, upstream):
-    proxy = peer(peers.Tinyproxy, "127.0.0.2", user="user", password="hunter2")
+    proxy = peer(peers.Tinyproxy, "127.0.0.2", user="owner", password="hunter2")
     origin = upstream(wire.serves())
     add(proxy.url)
     gateway = node()

@@ -75,8 +75,6 @@ REFUSED = {
     "HTTP/2.0 preface": (505, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     "http in lower case": (400, b"GET http://origin.test/ http/1.1\r\nHost: origin.test\r\n\r\n"),
     "TLS ClientHello": (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40)),
-    "SOCKS5": (400, b"\x05\x01\x00"),
-    "SOCKS4": (400, b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00"),
     # sizes
     "a request line of 100 KB": (414, line("GET http://origin.test/" + "a" * 100_000)),
     "a head of 100 KB": (431, fields(b"X: " + b"a" * 100_000, GET)),

@@ -224,7 +224,7 @@ def test_the_example_of_a_configuration_file_is_accepted(tmp_path):
 
 def test_the_example_of_sources_is_accepted(tmp_path):
     file = tmp_path / "fairlead.conf"
-    file.write_text(blocks("docs/operations.md", "ini")[1])
+    file.write_text(next(block for block in blocks("docs/operations.md", "ini") if "[source" in block))
     result = run(BINARY, "up", "--config", file, "--print-config")
     assert (result.returncode, result.stderr) == (0, "")
     assert "[source provider]\n" in result.stdout

@@ -328,6 +328,24 @@ def test_core_selects_in_the_system_ring_alone(rings):
     assert last_line(rings.run("--core", "script")) == "2 passed, 0 failed"
 
 
+@pytest.mark.parametrize("words, counts", [
+    (["system"], "1 passed, 0 failed"), (["--core", "system"], "1 passed, 0 failed"),
+    (["nightly"], "2 passed, 0 failed")])
+def test_what_is_nightly_runs_in_the_nightly_ring_alone(rings, words, counts):
+    rings.write("tests/pytest.ini", (TOOLS.parent / "tests/pytest.ini").read_text())
+    mark = "import pytest\n@pytest.mark.nightly\n@pytest.mark.core\n"
+    rings.write("tests/system/test_s.py", mark + "def test_one(): pass\n@pytest.mark.core\ndef test_two(): pass\n")
+    rings.write("tests/nightly/test_n.py", mark + "def test_three(): pass\n")
+    assert last_line(rings.run(*words)) == counts
+
+
+def test_a_ring_ends_when_its_time_is_up(rings):
+    rings.write("tests/script/test_s.py", "import time\ndef test_one(): time.sleep(60)\n")
+    result = rings.run("--limit", "1", "script")
+    assert (last_line(result), result.returncode) == ("0 passed, 1 failed", 1)
+    assert "pytest still ran after 1 s" in result.stdout
+
+
 # install_packages
 
 FAKE_DPKG_QUERY = r"""#!/bin/sh
@@ -376,12 +394,17 @@ def test_without_root_and_sudo_it_says_what_is_missing_and_changes_nothing(debia
     assert not (debian.root / "reached").exists()
 
 
-def test_a_system_without_apt_is_told_so(debian):
+@pytest.mark.parametrize("what, package", [("run", "libevent-dev"), ("test", "stunnel4"), ("nightly", "chromium")])
+def test_a_system_without_apt_is_told_so(debian, what, package):
     (debian.root / "bin/apt-get").unlink()
-    result = debian.install("run", [])
+    result = debian.install(what, [])
     assert result.returncode == 1
     assert "there is no apt-get here" in result.stderr
-    assert "libevent-dev" in result.stderr
+    assert package in result.stderr.split()
+
+
+def test_the_browser_is_a_set_of_its_own(debian):
+    assert "missing: chromium-driver python3-selenium" in debian.install("nightly", ["chromium"]).stdout
 
 
 def test_unknown_words_are_wrong_usage():

@@ -23,9 +23,11 @@ static bool is_admitted(const struct address *address, uint16_t port, bool is_ta
 
 static void on_stream(struct stream *stream, int ready, void *arg)
 {
+	struct dial_stage *f = arg;
+
 	(void)stream;
 	(void)ready;
-	(void)arg;
+	f->calls++;
 }
 
 static void on_dialled(int result, struct dial *dial, void *arg)
@@ -81,6 +83,33 @@ void dial_stage_ask(struct dial_stage *f)
 	dial_stage_start(f);
 	peer_accept(&f->peer);
 	peer_expect(&f->peer, "\r\n\r\n");
+}
+
+static bool has_heard(struct dial_stage *f, size_t len)
+{
+	peer_listen_up(&f->peer);
+	return f->peer.heard_len >= len;
+}
+
+void dial_stage_hear(struct dial_stage *f, const void *bytes, size_t len)
+{
+	STAGE_UNTIL(&f->stage, has_heard(f, len));
+	assert_int_equal(f->peer.heard_len, len);
+	assert_memory_equal(f->peer.heard, bytes, len);
+	peer_forget(&f->peer);
+}
+
+void dial_stage_say(struct dial_stage *f, const void *bytes, size_t len, size_t cut)
+{
+	size_t step = cut == DIAL_STAGE_DRIP ? 1 : cut;
+
+	for (size_t at = 0, n; at < len && !f->ends; at += n) {
+		n = step && len - at > step ? step : len - at;
+		peer_say_bytes(&f->peer, (const char *)bytes + at, n);
+		if (at + n < len)
+			stage_turn(&f->stage);
+		step = cut == DIAL_STAGE_DRIP ? 1 : len;
+	}
 }
 
 void dial_stage_expect(struct dial_stage *f, int result)

@@ -126,10 +126,10 @@ static void test_an_answer_other_than_2xx_is_blamed_by_its_status(void **state)
 {
 	static const struct {
 		int status, result;
-	} rows[] = {{407, REASON_PROXY_AUTH},     {403, REASON_TARGET_DENIED},
-		    {404, REASON_TARGET_UNKNOWN}, {502, REASON_TARGET_FAILED},
-		    {503, REASON_TARGET_FAILED},  {504, REASON_TARGET_TIMEOUT},
-		    {405, REASON_PROXY_CANNOT},   {501, REASON_PROXY_CANNOT}};
+	} rows[] = {
+	    {401, REASON_PROXY_AUTH},     {407, REASON_PROXY_AUTH},    {403, REASON_TARGET_DENIED},
+	    {404, REASON_TARGET_UNKNOWN}, {502, REASON_TARGET_FAILED}, {503, REASON_TARGET_FAILED},
+	    {504, REASON_TARGET_TIMEOUT}, {405, REASON_PROXY_CANNOT},  {501, REASON_PROXY_CANNOT}};
 	char answer[200];
 
 	(void)state;

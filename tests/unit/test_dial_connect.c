@@ -37,21 +37,36 @@ static void test_a_silent_proxy_is_left_at_the_deadline_of_all(void **state)
 	}
 }
 
-static void test_a_drip_does_not_move_the_deadline(void **state)
+/* After `begin` the proxy says `drop` again and again, at most `drops` times, and never comes to an end. */
+static void check_drip(enum scheme scheme, const char *begin, size_t begin_len, const char *drop,
+		       int drops)
 {
 	struct dial_stage f;
 	int64_t began = stage_real_ms();
 
-	(void)state;
 	dial_stage_begin(&f);
-	f.request.total_ms = 80;
-	dial_stage_ask(&f);
+	f.proxy.scheme = scheme;
+	f.request.total_ms = 60;
+	dial_stage_start(&f);
+	peer_accept(&f.peer);
+	peer_say_bytes(&f.peer, begin, begin_len);
 	while (!f.ends && stage_real_ms() - began < 4000) {
-		peer_say(&f.peer, "HTTP/1.1 100 Continue\r\n\r\n");
-		stage_turn(&f.stage);
+		if (drops-- > 0)
+			peer_say(&f.peer, drop);
+		for (int i = 0; i < 8 && !f.ends; i++)
+			stage_turn(&f.stage);
 	}
 	dial_stage_expect(&f, REASON_PROXY_SILENT);
+	assert_in_range(stage_real_ms() - began, 55, 4000);
 	dial_stage_end(&f);
+}
+
+static void test_a_drip_does_not_move_the_deadline(void **state)
+{
+	(void)state;
+	check_drip(SCHEME_HTTP, "", 0, "HTTP/1.1 100 Continue\r\n\r\n", 1000);
+	check_drip(SCHEME_SOCKS4, "\x00\x5a", 2, "x", 5);
+	check_drip(SCHEME_SOCKS5, "\x05\x00\x05\x00\x00\x03\xff", 7, "x", 250);
 }
 
 /* Nothing takes connections off a queue that is full: connect(2) stays under way. */

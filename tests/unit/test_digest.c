@@ -29,6 +29,19 @@ static void test_the_digest_is_hmac_sha_256(void **state)
 			    "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
+static void test_digests_are_equal_when_each_byte_is(void **state)
+{
+	uint8_t a[DIGEST_BYTES] = {1, 2, 3}, b[DIGEST_BYTES] = {1, 2, 3};
+
+	(void)state;
+	assert_true(digest_equal(a, b, sizeof(a)));
+	for (size_t i = 0; i < sizeof(b); i++) {
+		b[i] ^= 0x80;
+		assert_false(digest_equal(a, b, sizeof(a)));
+		b[i] ^= 0x80;
+	}
+}
+
 static void test_hexadecimal_text_is_read_strictly(void **state)
 {
 	uint8_t bytes[2] = {0};
@@ -56,6 +69,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_the_digest_is_hmac_sha_256),
+	    cmocka_unit_test(test_digests_are_equal_when_each_byte_is),
 	    cmocka_unit_test(test_hexadecimal_text_is_read_strictly),
 	    cmocka_unit_test(test_random_bytes_differ),
 	};

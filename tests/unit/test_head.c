@@ -179,6 +179,67 @@ static void test_an_upgrade_is_asked_for_and_nothing_else(void **state)
 	assert_request_field(&r, "sec-websocket-key", "x");
 }
 
+/* RFC 9110 7.6.2: counted down where it counts, left alone elsewhere. */
+static void test_max_forwards_counts_down(void **state)
+{
+	struct http_request r;
+
+	(void)state;
+	r = rewrite("OPTIONS http://h.example/ HTTP/1.1\r\nHost: h.example\r\n"
+		    "Max-Forwards: 010\r\n\r\n",
+		    NULL);
+	assert_request_field(&r, "max-forwards", "9");
+	buffer_fini(&out);
+	r = rewrite("GET http://h.example/ HTTP/1.1\r\nHost: h.example\r\nMax-Forwards: 0\r\n\r\n",
+		    NULL);
+	assert_request_field(&r, "max-forwards", "0");
+}
+
+/* RFC 9110 10.1.1: in HTTP/1.0 it means nothing; as HTTP/1.1 it would ask for a 100 that nobody waits for. */
+static void test_http_1_0_expects_nothing(void **state)
+{
+	struct http_request r;
+
+	(void)state;
+	r = rewrite("POST http://h.example/ HTTP/1.0\r\nExpect: 100-continue\r\n\r\n", NULL);
+	assert_request_field(&r, "expect", NULL);
+	buffer_fini(&out);
+	r = rewrite("POST http://h.example/ HTTP/1.1\r\nHost: h.example\r\n"
+		    "Expect: 100-continue\r\n\r\n",
+		    NULL);
+	assert_request_field(&r, "expect", "100-continue");
+}
+
+static void test_our_own_fields_do_not_leave(void **state)
+{
+	struct http_request r =
+	    rewrite("GET http://h.example/ HTTP/1.1\r\nHost: h.example\r\nFairlead-Session: a\r\n"
+		    "FAIRLEAD-X: b\r\nFairlead: c\r\nX-Fairlead-Member: d\r\n\r\n",
+		    NULL);
+
+	(void)state;
+	assert_request_field(&r, "fairlead-session", NULL);
+	assert_request_field(&r, "fairlead-x", NULL);
+	assert_request_field(&r, "fairlead", "c");
+	assert_request_field(&r, "x-fairlead-member", "d");
+}
+
+/* RFC 9110 9.3.8. */
+static void test_trace_shows_the_request_without_secrets(void **state)
+{
+	static const char head[] = "TRACE http://h.example/a HTTP/1.1\r\nHost: h.example\r\n"
+				   "Cookie: secret\r\nX: y\r\nAuthorization: Basic eDp5\r\n"
+				   "proxy-authorization: Basic eDp5\r\nMax-Forwards: 0\r\n\r\n";
+	static const char want[] = "TRACE http://h.example/a HTTP/1.1\r\nHost: h.example\r\n"
+				   "X: y\r\nMax-Forwards: 0\r\n\r\n";
+	struct http_request request;
+
+	(void)state;
+	assert_int_equal(http_parse_request(&request, head, strlen(head)), 0);
+	assert_int_equal(head_write_trace(&out, &request), 0);
+	assert_text((struct text){buffer_at(&out), buffer_len(&out)}, want);
+}
+
 /* RFC 9112 3.2.4: OPTIONS without path and query becomes "*" at the last proxy, and stays absolute before it. */
 static void test_options_without_a_path_means_the_whole_server(void **state)
 {
@@ -204,7 +265,7 @@ static struct http_response answer(const char *head, const char *method, enum ht
 
 	buffer_fini(&out);
 	assert_int_equal(http_parse_response(&before, head, strlen(head), text), 0);
-	assert_int_equal(head_write_response(&out, &before, framing, keep_alive), 0);
+	assert_int_equal(head_write_response(&out, &before, framing, keep_alive, ""), 0);
 	assert_int_equal(http_parse_response(&after, buffer_at(&out), buffer_len(&out), text), 0);
 	assert_int_equal(after.status, before.status);
 	assert_int_equal(after.minor, 1);
@@ -297,23 +358,68 @@ static void test_an_interim_response_does_not_close(void **state)
 	assert_string_equal(field_of(&r, "connection"), "upgrade");
 }
 
+static void test_further_lines_stand_in_the_head(void **state)
+{
+	static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+	struct http_response before, after;
+
+	(void)state;
+	assert_int_equal(http_parse_response(&before, head, strlen(head), (struct text){"GET", 3}),
+			 0);
+	assert_int_equal(
+	    head_write_response(&out, &before, HTTP_LENGTH, true, "Fairlead-Member: a\r\nX: b\r\n"),
+	    0);
+	assert_int_equal(
+	    http_parse_response(&after, buffer_at(&out), buffer_len(&out), (struct text){"GET", 3}),
+	    0);
+	assert_string_equal(field_of(&after, "fairlead-member"), "a");
+	assert_string_equal(field_of(&after, "x"), "b");
+	assert_int_equal(after.framing, HTTP_LENGTH);
+}
+
+static void test_nobody_else_speaks_in_our_name(void **state)
+{
+	struct http_response r;
+
+	(void)state;
+	r = answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nFairlead-Member: evil\r\n\r\n", "GET",
+		   HTTP_LENGTH, true);
+	assert_string_equal(field_of(&r, "fairlead-member"), "");
+}
+
+/* The example of RFC 9110 5.6.7: 784111777 seconds after 1970. */
+static void test_a_date_is_written_as_http_wants_it(void **state)
+{
+	(void)state;
+	assert_int_equal(head_write_date(&out, INT64_C(784111777999)), 0);
+	assert_text((struct text){buffer_at(&out), buffer_len(&out)},
+		    "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_an_origin_gets_the_path_and_the_host_of_the_target),
-	    TEST(test_a_proxy_gets_the_absolute_form_and_its_credentials),
-	    TEST(test_fields_of_this_hop_end_here),
-	    TEST(test_the_framing_is_made_by_us),
-	    TEST(test_connection_cannot_take_the_framing_away),
-	    TEST(test_an_upgrade_is_asked_for_and_nothing_else),
-	    TEST(test_options_without_a_path_means_the_whole_server),
+	    TEST(test_an_origin_gets_the_path_and_the_host_of_the_target), /* H1 H5 */
+	    TEST(test_a_proxy_gets_the_absolute_form_and_its_credentials), /* H1 H24 */
+	    TEST(test_fields_of_this_hop_end_here),                        /* H23 H24 */
+	    TEST(test_the_framing_is_made_by_us),                          /* H14 */
+	    TEST(test_connection_cannot_take_the_framing_away),            /* H23 */
+	    TEST(test_an_upgrade_is_asked_for_and_nothing_else),           /* H24 */
+	    TEST(test_max_forwards_counts_down),                           /* H27 */
+	    TEST(test_http_1_0_expects_nothing),                           /* H25 */
+	    TEST(test_our_own_fields_do_not_leave),                        /* H24 */
+	    TEST(test_trace_shows_the_request_without_secrets),            /* H27 */
+	    TEST(test_options_without_a_path_means_the_whole_server),      /* H5 */
 	    TEST(test_a_response_is_framed_as_the_caller_says),
-	    TEST(test_the_length_of_an_absent_body_is_kept),
-	    TEST(test_a_204_has_no_length),
-	    TEST(test_fields_of_the_upstream_s_hop_do_not_reach_the_client),
-	    TEST(test_an_interim_response_does_not_close),
+	    TEST(test_the_length_of_an_absent_body_is_kept),                 /* H19 */
+	    TEST(test_a_204_has_no_length),                                  /* H19 */
+	    TEST(test_fields_of_the_upstream_s_hop_do_not_reach_the_client), /* H23 H24 */
+	    TEST(test_an_interim_response_does_not_close),                   /* H25 */
+	    TEST(test_further_lines_stand_in_the_head),
+	    TEST(test_nobody_else_speaks_in_our_name),     /* H24 */
+	    TEST(test_a_date_is_written_as_http_wants_it), /* H19 */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

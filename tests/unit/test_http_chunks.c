@@ -303,6 +303,34 @@ static void test_many_short_trailers_are_capped(void **state)
 	assert_in_range(i * 6, 16000, 17000);
 }
 
+/* Feeds `count` chunks of `content` bytes, each with `extension` bytes of extension. Returns the last result. */
+static int read_extended(size_t count, size_t extension, size_t content)
+{
+	struct http_chunks c = {0};
+	char chunk[4096];
+	int len = snprintf(chunk, sizeof(chunk), "%zx;%0*d\r\n%0*d\r\n", content,
+			   (int)extension - 1, 0, (int)content, 0);
+	const char *data;
+	size_t used, data_len, at, i;
+	int result = 0;
+
+	for (i = 0; i < count && result == 0; i++)
+		for (at = 0; at < (size_t)len && result == 0; at += used)
+			result = http_chunks_read(&c, chunk + at, (size_t)len - at, &used, &data,
+						  &data_len);
+	return result;
+}
+
+/* RFC 9112 7.1.1: the total length of extensions is limited, and nobody is hindered who has something to say. */
+static void test_extensions_are_capped_over_the_whole_body(void **state)
+{
+	(void)state;
+	assert_int_equal(read_extended(70, 900, 1), 0);
+	assert_int_equal(read_extended(80, 900, 1), -EPROTO);
+	assert_int_equal(read_extended(100000, 12, 1), 0);
+	assert_int_equal(read_extended(2000, 900, 1000), 0);
+}
+
 /* The cap of a size line starts anew with each chunk. */
 static void test_many_chunks_are_not_capped(void **state)
 {
@@ -323,19 +351,20 @@ static void test_many_chunks_are_not_capped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_chunks_become_one_content),
-	    cmocka_unit_test(test_bytes_behind_the_body_are_left),
+	    cmocka_unit_test(test_chunks_become_one_content),      /* H15 H29 */
+	    cmocka_unit_test(test_bytes_behind_the_body_are_left), /* H17 H28 */
 	    cmocka_unit_test(test_a_finished_body_stays_finished),
 	    cmocka_unit_test(test_a_broken_body_stays_broken),
-	    cmocka_unit_test(test_extensions_are_skipped),
-	    cmocka_unit_test(test_bad_sizes_are_refused),
-	    cmocka_unit_test(test_wrong_line_ends_are_refused),
-	    cmocka_unit_test(test_trailers_are_dropped),
-	    cmocka_unit_test(test_bad_trailers_are_refused),
-	    cmocka_unit_test(test_an_unfinished_body_is_not_complete),
+	    cmocka_unit_test(test_extensions_are_skipped),             /* H16 */
+	    cmocka_unit_test(test_bad_sizes_are_refused),              /* H15 */
+	    cmocka_unit_test(test_wrong_line_ends_are_refused),        /* H10 H17 */
+	    cmocka_unit_test(test_trailers_are_dropped),               /* H18 */
+	    cmocka_unit_test(test_bad_trailers_are_refused),           /* H18 */
+	    cmocka_unit_test(test_an_unfinished_body_is_not_complete), /* H17 */
 	    cmocka_unit_test(test_content_ahead_of_a_fault_is_seen_before_it),
-	    cmocka_unit_test(test_extensions_and_trailers_are_capped),
-	    cmocka_unit_test(test_many_short_trailers_are_capped),
+	    cmocka_unit_test(test_extensions_and_trailers_are_capped),        /* H16 H18 */
+	    cmocka_unit_test(test_many_short_trailers_are_capped),            /* H18 */
+	    cmocka_unit_test(test_extensions_are_capped_over_the_whole_body), /* H16 */
 	    cmocka_unit_test(test_many_chunks_are_not_capped),
 	};
 

@@ -225,10 +225,10 @@ int main(void)
 	    cmocka_unit_test(test_a_field_is_found_in_any_case),
 	    cmocka_unit_test(test_a_part_of_a_name_is_not_the_name),
 	    cmocka_unit_test(test_a_text_is_compared_in_any_case),
-	    cmocka_unit_test(test_the_fields_of_this_hop_end_here),
-	    cmocka_unit_test(test_other_fields_go_on),
-	    cmocka_unit_test(test_fields_that_connection_names_end_here),
-	    cmocka_unit_test(test_proxy_connection_names_no_fields),
+	    cmocka_unit_test(test_the_fields_of_this_hop_end_here),       /* H24 */
+	    cmocka_unit_test(test_other_fields_go_on),                    /* H24 */
+	    cmocka_unit_test(test_fields_that_connection_names_end_here), /* H23 */
+	    cmocka_unit_test(test_proxy_connection_names_no_fields),      /* H23 */
 	    cmocka_unit_test(test_a_host_gets_its_canonical_form),
 	    cmocka_unit_test(test_a_bad_host_is_refused),
 	    cmocka_unit_test(test_long_names_are_refused),

@@ -188,6 +188,25 @@ static void test_an_upgrade_needs_both_fields(void **state)
 	assert_false(request.upgrade);
 }
 
+/* An HTTP/2 behind an upgrade would be requests that nobody here reads. */
+static void test_only_an_upgrade_to_a_websocket_counts(void **state)
+{
+	static const char *const others[] = {"h2c", "websocket, h2c", "TLS/1.2",
+					     "",    "websockets",     "websocket\r\nUpgrade: h2c"};
+	char fields[128];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(read_with_fields("Connection: upgrade\r\nUPGRADE: WebSocket\r\n"), 0);
+	assert_true(request.upgrade);
+	for (i = 0; i < ROWS(others); i++) {
+		snprintf(fields, sizeof(fields), "Connection: upgrade\r\nUpgrade: %s\r\n",
+			 others[i]);
+		assert_int_equal(read_with_fields(fields), 0);
+		assert_false(request.upgrade);
+	}
+}
+
 /* RFC 9110 10.1.1. */
 static void test_expect_continue_is_seen_in_http_1_1_only(void **state)
 {
@@ -201,19 +220,89 @@ static void test_expect_continue_is_seen_in_http_1_1_only(void **state)
 	assert_false(request.expect_continue);
 }
 
+/* `method` with a field Max-Forwards. */
+static int read_max_forwards(const char *method, const char *value)
+{
+	char message[256];
+	int len =
+	    snprintf(message, sizeof(message),
+		     "%s http://h/ HTTP/1.1\r\nHost: h\r\nMAX-forwards:%s\r\n\r\n", method, value);
+
+	return read_request((struct text){message, (size_t)len});
+}
+
+/* RFC 9110 7.6.2: for OPTIONS and TRACE; others may ignore it, and do. */
+static void test_max_forwards_is_read_where_it_counts(void **state)
+{
+	static const struct {
+		const char *method, *value;
+		int64_t want;
+	} rows[] = {
+	    {"OPTIONS", "0", 0},
+	    {"OPTIONS", " 10 ", 10},
+	    {"TRACE", "007", 7},
+	    {"TRACE", "2147483646", 2147483646},
+	    {"OPTIONS", "9999999999999999999999999999999999999999", INT32_MAX},
+	    {"GET", "0", -1},
+	    {"POST", "x", -1},
+	    {"options", "0", -1},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ROWS(rows); i++) {
+		assert_int_equal(read_max_forwards(rows[i].method, rows[i].value), 0);
+		assert_int_equal(request.max_forwards, rows[i].want);
+	}
+	assert_int_equal(read_with_line("TRACE http://h/ HTTP/1.1"), 0);
+	assert_int_equal(request.max_forwards, -1);
+}
+
+static void test_a_faulty_max_forwards_is_refused(void **state)
+{
+	static const char *const values[] = {"",    " ",   "-1",  "+1", "1,2",
+					     "1 2", "0x1", "1.0", "x",  "1\r\nMax-Forwards: 1"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ROWS(values); i++) {
+		assert_int_equal(read_max_forwards("OPTIONS", values[i]), REASON_REQUEST_SYNTAX);
+		assert_int_equal(read_max_forwards("TRACE", values[i]), REASON_REQUEST_SYNTAX);
+	}
+}
+
+/* RFC 9110 9.3.8. */
+static void test_trace_has_no_body(void **state)
+{
+	static const struct bytes_case rows[] = {
+	    {BYTES("TRACE http://h/ HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n"),
+	     REASON_REQUEST_SYNTAX},
+	    {BYTES("TRACE http://h/ HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"),
+	     REASON_REQUEST_SYNTAX},
+	    {BYTES("TRACE http://h/ HTTP/1.1\r\nHost: h\r\n\r\n"), 0},
+	};
+
+	(void)state;
+	check_rows(rows, ROWS(rows));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_length_is_digits_only),
-	    cmocka_unit_test(test_a_valid_length_is_read_as_decimal),
-	    cmocka_unit_test(test_only_one_chunked_is_a_transfer_coding),
-	    cmocka_unit_test(test_an_unknown_coding_is_named_as_such),
-	    cmocka_unit_test(test_chunked_in_any_case_is_chunked),
-	    cmocka_unit_test(test_a_transfer_coding_in_http_1_0_is_refused),
-	    cmocka_unit_test(test_connect_has_no_body),
+	    cmocka_unit_test(test_a_length_is_digits_only),                  /* H14 */
+	    cmocka_unit_test(test_a_valid_length_is_read_as_decimal),        /* H14 */
+	    cmocka_unit_test(test_only_one_chunked_is_a_transfer_coding),    /* H8 H11 H12 */
+	    cmocka_unit_test(test_an_unknown_coding_is_named_as_such),       /* H12 */
+	    cmocka_unit_test(test_chunked_in_any_case_is_chunked),           /* H12 */
+	    cmocka_unit_test(test_a_transfer_coding_in_http_1_0_is_refused), /* H13 */
+	    cmocka_unit_test(test_connect_has_no_body),                      /* H20 */
 	    cmocka_unit_test(test_connection_options_decide_about_another_request),
-	    cmocka_unit_test(test_an_upgrade_needs_both_fields),
-	    cmocka_unit_test(test_expect_continue_is_seen_in_http_1_1_only),
+	    cmocka_unit_test(test_an_upgrade_needs_both_fields),             /* H24 */
+	    cmocka_unit_test(test_only_an_upgrade_to_a_websocket_counts),    /* H24 */
+	    cmocka_unit_test(test_expect_continue_is_seen_in_http_1_1_only), /* H25 */
+	    cmocka_unit_test(test_max_forwards_is_read_where_it_counts),     /* H27 */
+	    cmocka_unit_test(test_a_faulty_max_forwards_is_refused),         /* H27 */
+	    cmocka_unit_test(test_trace_has_no_body),                        /* H27 */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget_head);

@@ -321,19 +321,19 @@ static void test_a_head_that_was_not_scanned_is_checked_all_the_same(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_plain_request_is_read),
-	    cmocka_unit_test(test_connect_names_host_and_port),
-	    cmocka_unit_test(test_connect_to_anything_else_is_refused),
-	    cmocka_unit_test(test_absolute_form_gives_host_port_and_path),
-	    cmocka_unit_test(test_bad_absolute_forms_are_refused),
-	    cmocka_unit_test(test_other_schemes_are_named_as_such),
-	    cmocka_unit_test(test_origin_and_asterisk_forms_are_told_apart),
-	    cmocka_unit_test(test_bad_request_lines_are_refused),
-	    cmocka_unit_test(test_other_versions_are_named_as_such),
-	    cmocka_unit_test(test_bad_field_lines_are_refused),
-	    cmocka_unit_test(test_odd_but_valid_field_lines_are_read),
-	    cmocka_unit_test(test_http_1_1_needs_exactly_one_valid_host),
-	    cmocka_unit_test(test_an_invalid_host_is_refused),
+	    cmocka_unit_test(test_a_plain_request_is_read),                  /* H29 */
+	    cmocka_unit_test(test_connect_names_host_and_port),              /* H4 */
+	    cmocka_unit_test(test_connect_to_anything_else_is_refused),      /* H4 H6 */
+	    cmocka_unit_test(test_absolute_form_gives_host_port_and_path),   /* H1 H5 */
+	    cmocka_unit_test(test_bad_absolute_forms_are_refused),           /* H6 */
+	    cmocka_unit_test(test_other_schemes_are_named_as_such),          /* H33 */
+	    cmocka_unit_test(test_origin_and_asterisk_forms_are_told_apart), /* H3 H5 */
+	    cmocka_unit_test(test_bad_request_lines_are_refused),            /* H9 H30 */
+	    cmocka_unit_test(test_other_versions_are_named_as_such),         /* H30 */
+	    cmocka_unit_test(test_bad_field_lines_are_refused),              /* H7 H8 H9 */
+	    cmocka_unit_test(test_odd_but_valid_field_lines_are_read),       /* H29 */
+	    cmocka_unit_test(test_http_1_1_needs_exactly_one_valid_host),    /* H1 H2 */
+	    cmocka_unit_test(test_an_invalid_host_is_refused),               /* H2 */
 	    cmocka_unit_test(test_a_head_that_was_not_scanned_is_checked_all_the_same),
 	};
 

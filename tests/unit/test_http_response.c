@@ -331,18 +331,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_status_line_is_read),
-	    cmocka_unit_test(test_bad_status_lines_are_refused),
-	    cmocka_unit_test(test_what_is_no_http_is_refused_at_once),
-	    cmocka_unit_test(test_white_space_before_a_colon_is_removed),
-	    cmocka_unit_test(test_bad_fields_are_refused),
-	    cmocka_unit_test(test_framing_follows_method_status_and_fields),
-	    cmocka_unit_test(test_only_the_method_head_has_no_body),
-	    cmocka_unit_test(test_doubtful_framing_is_refused),
-	    cmocka_unit_test(test_a_transfer_coding_in_http_1_0_is_refused),
+	    cmocka_unit_test(test_bad_status_lines_are_refused),             /* H30 */
+	    cmocka_unit_test(test_what_is_no_http_is_refused_at_once),       /* H30 */
+	    cmocka_unit_test(test_white_space_before_a_colon_is_removed),    /* H7 */
+	    cmocka_unit_test(test_bad_fields_are_refused),                   /* H8 H9 H10 */
+	    cmocka_unit_test(test_framing_follows_method_status_and_fields), /* H19 H21 */
+	    cmocka_unit_test(test_only_the_method_head_has_no_body),         /* H19 */
+	    cmocka_unit_test(test_doubtful_framing_is_refused),              /* H11 H12 H14 */
+	    cmocka_unit_test(test_a_transfer_coding_in_http_1_0_is_refused), /* H13 */
 	    cmocka_unit_test(test_keep_alive_follows_version_options_and_framing),
-	    cmocka_unit_test(test_an_unfinished_head_asks_for_more),
-	    cmocka_unit_test(test_a_head_ends_at_its_empty_line),
-	    cmocka_unit_test(test_too_many_fields_are_refused),
+	    cmocka_unit_test(test_an_unfinished_head_asks_for_more), /* H29 */
+	    cmocka_unit_test(test_a_head_ends_at_its_empty_line),    /* H29 */
+	    cmocka_unit_test(test_too_many_fields_are_refused),      /* H33 */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget_head);

@@ -185,16 +185,16 @@ static void test_too_many_connection_options_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_other_protocols_are_refused_at_once),
-	    cmocka_unit_test(test_line_ends_are_crlf_and_nothing_else),
-	    cmocka_unit_test(test_an_unfinished_head_asks_for_more),
-	    cmocka_unit_test(test_a_head_ends_at_its_empty_line),
-	    cmocka_unit_test(test_bytes_behind_the_empty_line_are_no_head),
+	    cmocka_unit_test(test_other_protocols_are_refused_at_once),     /* H30 */
+	    cmocka_unit_test(test_line_ends_are_crlf_and_nothing_else),     /* H9 H10 */
+	    cmocka_unit_test(test_an_unfinished_head_asks_for_more),        /* H29 */
+	    cmocka_unit_test(test_a_head_ends_at_its_empty_line),           /* H29 */
+	    cmocka_unit_test(test_bytes_behind_the_empty_line_are_no_head), /* H28 */
 	    cmocka_unit_test(test_a_refused_request_leaves_the_structure_alone),
-	    cmocka_unit_test(test_a_request_line_over_the_cap_is_refused),
-	    cmocka_unit_test(test_a_head_over_the_cap_is_refused),
-	    cmocka_unit_test(test_too_many_fields_are_refused),
-	    cmocka_unit_test(test_too_many_connection_options_are_refused),
+	    cmocka_unit_test(test_a_request_line_over_the_cap_is_refused),  /* H33 */
+	    cmocka_unit_test(test_a_head_over_the_cap_is_refused),          /* H33 */
+	    cmocka_unit_test(test_too_many_fields_are_refused),             /* H33 */
+	    cmocka_unit_test(test_too_many_connection_options_are_refused), /* H23 */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget_head);

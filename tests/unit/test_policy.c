@@ -165,17 +165,48 @@ static void test_clients_of_open_listeners_need_a_network(void **state)
 	assert_int_equal(net_place_parse(&inside, "10.9.9.9:5"), 0);
 	assert_int_equal(net_place_parse(&outside, "11.0.0.1:5"), 0);
 	assert_int_equal(net_place_parse(&unix_peer, "unix:/x"), 0);
-	assert_true(policy_client(&policy, (struct sockaddr *)&inside.sa, false));
-	assert_false(policy_client(&policy, (struct sockaddr *)&outside.sa, false));
-	assert_false(policy_client(&policy, (struct sockaddr *)&unix_peer.sa, false));
-	assert_true(policy_client(&policy, (struct sockaddr *)&outside.sa, true));
+	assert_true(policy_client(&policy, (struct sockaddr *)&inside.sa, false, false));
+	assert_false(policy_client(&policy, (struct sockaddr *)&outside.sa, false, false));
+	assert_false(policy_client(&policy, (struct sockaddr *)&unix_peer.sa, false, false));
+	assert_true(policy_client(&policy, (struct sockaddr *)&outside.sa, true, false));
+	/* Credentials do not open what networks close; alone they open everything. */
+	assert_false(policy_client(&policy, (struct sockaddr *)&outside.sa, false, true));
 	policy.client_count = 0;
-	assert_false(policy_client(&policy, (struct sockaddr *)&inside.sa, false));
+	assert_false(policy_client(&policy, (struct sockaddr *)&inside.sa, false, false));
+	assert_true(policy_client(&policy, (struct sockaddr *)&inside.sa, false, true));
+}
+
+static void test_lists_of_targets_come_before_addresses(void **state)
+{
+	static const char *const allowed[] = {".good.test", "10.0.0.1"}, *const denied[] = {
+									     "bad.good.test"};
+	struct hosts *allow, *deny;
+	struct ports ports = {0};
+	struct policy policy = {.ports = &ports, .is_demo = true};
+	char error[200];
+
+	(void)state;
+	assert_int_equal(ports_add(&ports, "443", error, sizeof error), 0);
+	assert_int_equal(hosts_new(&allow, allowed, 2, error, sizeof error), 0);
+	assert_int_equal(hosts_new(&deny, denied, 1, error, sizeof error), 0);
+	policy.allow_hosts = allow;
+	policy.deny_hosts = deny;
+	assert_int_equal(policy_target(&policy, "a.good.test", 443), 0);
+	assert_int_equal(policy_target(&policy, "a.good.test", 80), REASON_PORT_DENIED);
+	assert_int_equal(policy_target(&policy, "bad.good.test", 443), REASON_HOST_DENIED);
+	assert_int_equal(policy_target(&policy, "other.test", 443), REASON_HOST_DENIED);
+	assert_int_equal(policy_target(&policy, "10.0.0.1", 443), REASON_TARGET_PROHIBITED);
+	/* The demonstration's origin, by its exact address. */
+	assert_int_equal(policy_target(&policy, "127.0.0.1", 8889), 0);
+	assert_int_equal(policy_target(&policy, "127.0.0.1", 8890), REASON_HOST_DENIED);
+	hosts_free(allow);
+	hosts_free(deny);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_lists_of_targets_come_before_addresses),
 	    cmocka_unit_test(test_special_purpose_targets_are_prohibited),
 	    cmocka_unit_test(test_networks_open_what_they_contain_and_nothing_else),
 	    cmocka_unit_test(test_the_rule_of_the_pool_admits_members_but_no_targets),
