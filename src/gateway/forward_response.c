@@ -159,8 +159,10 @@ static void take_body(struct exchange *x, const char *bytes, size_t len)
 	size_t used;
 	int r;
 
-	if (f->response.is_done)
+	if (f->response.is_done) {
+		forward_settle(x); /* what stands behind it is nobody's */
 		return;
+	}
 	r = body_pass(&f->response, &x->client->end, bytes, len, &used);
 	if (r == -EPROTO)
 		exchange_end(x, REASON_RESPONSE_INCOMPLETE);

@@ -43,6 +43,21 @@ def test_a_response_body_arrives_whole(gateway_to, name):
 
 
 @pytest.mark.core
+@pytest.mark.parametrize("head, method", [(b"200 OK\r\nContent-Length: 0", "GET"), (b"204 No", "GET"),
+                                          (b"304 Same", "GET"), (b"200 OK\r\nContent-Length: 2", "HEAD")])
+def test_bytes_behind_a_response_without_body_do_not_hold_it_up(gateway_to, head, method):
+    def answers(connection):
+        connection.read_request()
+        connection.send(b"HTTP/1.1 " + head + b"\r\n\r\nxx")
+        connection.read_to_end()
+
+    gateway, _ = gateway_to(answers)
+    with gateway.connect() as client:
+        answer = client.ask(wire.request(method, URL), method)
+        assert str(answer.status) in head.decode() and answer.body == b""
+
+
+@pytest.mark.core
 @pytest.mark.parametrize("marked", SPLIT)
 def test_a_response_split_at_any_border_is_the_same_response(gateway_to, marked):
     pieces = marked.split(b"|")
