@@ -76,7 +76,7 @@ build-san:
 	@$(MAKE) --no-print-directory build BUILD=build-san MESON_OPTIONS='-Dwerror=true -Dtests=enabled \
 		-Db_sanitize=address,undefined -Dbuildtype=debug -Doptimization=1'
 
-fuzz: ## fuzz each parser for FUZZ_SECONDS=60 with libFuzzer
+fuzz: ## fuzz parsers and the gateway, each for FUZZ_SECONDS=60 with libFuzzer
 	@CC=clang $(MAKE) --no-print-directory build BUILD=build-fuzz MESON_OPTIONS='-Dfuzz=true -Dtests=disabled'
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
 

@@ -315,8 +315,7 @@ int stream_start_tls(struct stream *stream, struct tls *tls, const char *host, u
 	}
 	SSL_set_bio(s->ssl, bio, bio);
 	SSL_set_connect_state(s->ssl);
-	s->tls = tls;
-	tls->users++;
+	s->tls = tls_ref(tls);
 	s->pin = pin_find(tls, host, port);
 	s->trouble = "";
 	evtimer_assign(&s->more, event_get_base(&stream->readable), on_more, stream);

@@ -85,6 +85,13 @@ out:
 	return r;
 }
 
+struct tls *tls_ref(struct tls *tls)
+{
+	if (tls)
+		tls->users++;
+	return tls;
+}
+
 void tls_free(struct tls *tls)
 {
 	struct pin *pin;

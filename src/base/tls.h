@@ -13,7 +13,10 @@ struct tls;
  * that names the file. */
 MUST_USE int tls_new(struct tls **ret, const char *ca_file, char *error, size_t error_size);
 
-/* Streams that use it keep it alive. Accepts NULL. */
+/* One more user. Accepts and returns NULL. */
+struct tls *tls_ref(struct tls *tls);
+
+/* One user less; streams are users. Accepts NULL. */
 void tls_free(struct tls *tls);
 
 /* "HOST:PORT=sha256//BASE64": the server there must have this public key (SHA-256 of its SubjectPublicKeyInfo) besides a

@@ -23,7 +23,7 @@ struct tls {
 	SSL_CTX *context;
 	BIO_METHOD *method; /* how OpenSSL reaches the socket of a stream */
 	struct pin *pins;
-	size_t users; /* whoever made it, and each of its streams */
+	size_t users; /* whoever made it or took a reference, and each of its streams */
 };
 
 /* The first pin for host:port, or NULL. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/net.h"
+#include "base/tls.h"
 #include "dial/internal.h"
 
 #define IN_CAP (HTTP_HEAD_MAX + 16384)
@@ -43,6 +44,7 @@ static void free_dial(struct grave *grave)
 {
 	struct dial *dial = (struct dial *)grave;
 
+	tls_free(dial->request.tls);
 	buffer_fini(&dial->in);
 	buffer_fini(&dial->out);
 	free(dial);
@@ -377,6 +379,7 @@ int dial_start(struct dial **ret, struct loop *loop, const struct dial_request *
 		return -ENOMEM;
 	dial->loop = loop;
 	dial->request = *request;
+	tls_ref(dial->request.tls);
 	dial->cb = cb;
 	dial->arg = arg;
 	dial->deadline_ms = now + request->total_ms;

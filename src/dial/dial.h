@@ -23,7 +23,7 @@ struct dial_request {
 	bool
 	    is_plain; /* a plain HTTP request follows: a proxy that forwards those is only connected to */
 	int64_t connect_ms, total_ms;
-	struct tls *tls; /* for https proxies; NULL: REASON_PROXY_CANNOT. Outlives the dial */
+	struct tls *tls; /* for https proxies; NULL: REASON_PROXY_CANNOT */
 	/* May this address be connected to, as a proxy or (direct) as a target? NULL: all but special-purpose ones. */
 	bool (*is_admitted)(const struct address *address, uint16_t port, bool is_target,
 			    void *arg);

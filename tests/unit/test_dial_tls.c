@@ -82,6 +82,24 @@ static void test_the_question_and_the_answer_of_a_tunnel_go_through_tls(void **s
 	tear_down(&f);
 }
 
+/* A configuration that is read anew brings another context. */
+static void test_the_context_may_go_while_a_dial_needs_it(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	dial_stage_start(&f.dial);
+	tls_free(f.tls);
+	f.tls = NULL;
+	peer_accept(&f.dial.peer);
+	STAGE_UNTIL(&f.dial.stage, tls_server_accept(&f.server, f.dial.peer.fd) == 1);
+	tls_server_expect(&f.server, QUESTION, sizeof QUESTION - 1);
+	tls_server_say(&f.server, "HTTP/1.1 200 OK\r\n\r\n", 19);
+	dial_stage_expect(&f.dial, 0);
+	tear_down(&f);
+}
+
 static void test_an_answer_may_come_byte_by_byte(void **state)
 {
 	static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
@@ -328,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_the_question_and_the_answer_of_a_tunnel_go_through_tls),
+	    cmocka_unit_test(test_the_context_may_go_while_a_dial_needs_it),
 	    cmocka_unit_test(test_an_answer_may_come_byte_by_byte),
 	    cmocka_unit_test(test_what_follows_the_answer_in_one_record_is_not_forgotten),
 	    cmocka_unit_test(test_for_a_plain_request_there_is_only_the_tls_connection),
