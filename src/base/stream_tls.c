@@ -300,7 +300,8 @@ int stream_start_tls(struct stream *stream, struct tls *tls, const char *host, u
 	struct stream_tls *s = calloc(1, sizeof *s);
 	BIO *bio = s ? BIO_new(tls->method) : NULL;
 
-	if (!bio) {
+	if (!bio || tls_prepare(tls)) {
+		BIO_free(bio);
 		free(s);
 		return -ENOMEM;
 	}

@@ -34,25 +34,30 @@ static void restrain(SSL_CTX *context)
 						   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 }
 
-/* The system's, each looked up by its hash when a chain needs it: reading them all would cost a process that has no https
- * member 40 ms and a megabyte. */
-static bool trust_system(SSL_CTX *context)
+/* The system's certificates are looked up by their hash when a chain needs them. A bundle that the environment names costs
+ * 40 ms and a megabyte, so a process without https members does not read it. */
+int tls_prepare(struct tls *tls)
 {
-	return SSL_CTX_set_default_verify_dir(context) &&
-	       (!getenv(X509_get_default_cert_file_env()) ||
-		SSL_CTX_set_default_verify_file(context));
+	if (tls->is_prepared)
+		return 0;
+	if (!SSL_CTX_set_default_verify_dir(tls->context) ||
+	    (getenv(X509_get_default_cert_file_env()) &&
+	     !SSL_CTX_set_default_verify_file(tls->context)))
+		return -ENOMEM;
+	tls->is_prepared = true;
+	return 0;
 }
 
 /* A file of one's own may name any certificate as an anchor, an intermediate or the proxy's own included. */
-static int trust(SSL_CTX *context, const char *ca_file, char *error, size_t error_size)
+static int trust(struct tls *tls, const char *ca_file, char *error, size_t error_size)
 {
 	const char *why;
 
-	if (!*ca_file)
-		return trust_system(context) ? 0 : -ENOMEM;
 	ERR_clear_error();
-	if (SSL_CTX_load_verify_file(context, ca_file)) {
-		X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_PARTIAL_CHAIN);
+	if (SSL_CTX_load_verify_file(tls->context, ca_file)) {
+		X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(tls->context),
+					    X509_V_FLAG_PARTIAL_CHAIN);
+		tls->is_prepared = true;
 		return 0;
 	}
 	why = ERR_reason_error_string(ERR_peek_error());
@@ -76,7 +81,7 @@ int tls_new(struct tls **ret, const char *ca_file, char *error, size_t error_siz
 	    !SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION))
 		goto out;
 	restrain(tls->context);
-	r = trust(tls->context, ca_file, error, error_size);
+	r = *ca_file ? trust(tls, ca_file, error, error_size) : 0;
 out:
 	if (r)
 		tls_free(tls);

@@ -21,10 +21,14 @@ struct pin {
 
 struct tls {
 	SSL_CTX *context;
+	bool is_prepared; /* it has its trust anchors */
 	BIO_METHOD *method; /* how OpenSSL reaches the socket of a stream */
 	struct pin *pins;
 	size_t users; /* whoever made it or took a reference, and each of its streams */
 };
+
+/* Sees to the trust anchors, before the first stream. 0 or -ENOMEM. */
+MUST_USE int tls_prepare(struct tls *tls);
 
 /* The first pin for host:port, or NULL. */
 const struct pin *pin_find(const struct tls *tls, const char *host, uint16_t port);
