@@ -91,8 +91,10 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.before = termios.tcgetattr(slave)
         self.slave = slave
-        self.process = subprocess.Popen([binary, "auth", "acme"], stdin=slave, stderr=slave, env=environment,
-                                        stdout=subprocess.PIPE, encoding="utf-8", start_new_session=True)
+        # A shell lets what it starts in the background ignore SIGINT.
+        self.process = subprocess.Popen(["env", "--default-signal=INT", binary, "auth", "acme"], stdin=slave,
+                                        stderr=slave, env=environment, stdout=subprocess.PIPE, encoding="utf-8",
+                                        start_new_session=True)
         self.shown = ""
 
     def has_echo(self):
