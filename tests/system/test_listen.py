@@ -58,7 +58,10 @@ def status_at(port, url="http://origin.test/"):
 
 def sockets_of(pid):
     """The ports of the listening sockets that a process has."""
-    inodes = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
     ports = set()
     with open("/proc/net/tcp", encoding="ascii") as lines:
         for line in list(lines)[1:]:
