@@ -282,10 +282,10 @@ visible_hostname bench
         yield await_listener(server, "127.0.0.1", port)
 
 
-def compile_tool(folder, name):
+def compile_tool(folder, name, *libraries):
     path = os.path.join(folder, name)
     source = str(Path(__file__).resolve().parent / (name + ".c"))
-    if subprocess.run(["cc", "-std=gnu17", "-O2", "-o", path, source]).returncode != 0:
+    if subprocess.run(["cc", "-std=gnu17", "-O2", "-o", path, source, *libraries]).returncode != 0:
         raise BenchError(f"{name}.c cannot be compiled: run 'make deps'")
     return path
 

@@ -1,4 +1,4 @@
-"""worst.py - the longest runs of lua/allocate.lua, sticky.lua, traffic.lua and limit*.lua, by the clock of Redis."""
+"""worst.py - the longest runs of the scripts that requests and checks wait for, by the clock of Redis."""
 
 import random
 
@@ -90,17 +90,67 @@ def limit_rows(client):
     return rows
 
 
+REPORT_KEYS = ["template", "parked", "admin", "health", "streaks", "rules", "due", "failing", "fallen", "alarm"]
+
+
+def put_health(client, members):
+    """Among 100,000 members with a check to come, those that are reported are up, with all that can be known of them; as
+    many failed, of whom 128 in each set have aged out."""
+    last = ",".join(f"proxy-certificate:{NOW_US // 1000 - i}" for i in range(5))
+    client.hset("health", mapping={m: f"state=up\tsince=1\treason=ok\tchecked=1\tlatency=1234\tfailed=1\tlast={last}\t"
+                                   "auth=failed\texit=192.0.2.200\tanonymity=anonymous\tcountry=de" for m in members})
+    client.hset("admin", mapping={m: f"state=enabled\texpires_at={NOW_US // 1000 + 10**9}" for m in members})
+    client.hset("streaks", mapping={m: -2 for m in members})
+    client.hset("rules", mapping={"max_parked_percent": 100})
+    for key in ("failing", "fallen"):
+        client.delete(key)
+        client.zadd(key, {f"old-{i}": i for i in range(128)})
+        client.zadd(key, {member_name(i): NOW_US // 1000 for i in range(1_000, 6_000)})
+
+
+def check_rows(client):
+    """report.lua, due.lua and due_mend.lua."""
+    report, due, mend = (client.script_load((ROOT / "lua" / f"{name}.lua").read_text())
+                         for name in ("report", "due", "due_mend"))
+    now = NOW_US // 1000
+    members = [member_name(i) for i in range(128)]
+    facts = "exit=192.0.2.201\tanonymity=transparent\tcountry=us"
+    reports = [word for m in members[:64]
+               for word in (m, "fail", "probe", 0, "", "proxy-certificate", facts, 500_000)]
+    pairs = [word for m in members for word in (m, 1_000)]
+    fill_pool(client, "times", [now - 1] * SIZE)
+    calls = {
+        "report, 64 failures that put down": (report, 10, *REPORT_KEYS, now, *reports),
+        "due, 128 are taken": (due, 1, "due", now, 128, 20_000),
+        "due_mend, 128 without a time": (mend, 4, "template", "parked", "admin", "due", now, 0, *pairs),
+    }
+    rows = []
+    for kind, call in calls.items():
+        times = []
+        for _ in range(RUNS):
+            client.copy("times", "due", replace=True)
+            if call[0] == mend:
+                client.zrem("due", *members)
+            put_health(client, members)
+            client.config_resetstat()
+            client.evalsha(*call)
+            times.append(client.info("commandstats")["cmdstat_evalsha"]["usec"])
+        rows.append(row(kind, times))
+    return rows
+
+
 def measure_others(client):
-    print("\n## The worst case of the other scripts that requests wait for\n")
+    print("\n## The worst case of the other scripts that requests and checks wait for\n")
     print(f"As above, on a pool of {SIZE:,} members at one score. `sticky` has 64 members to avoid in front and 256 "
           f"expired sessions to collect among {SIZE:,}; `traffic` adds 128 "
-          "fields.\n")
+          "fields; `report` puts down 64 members of whom everything is known.\n")
     fill_pool(client, "template", [0] * SIZE)
     fill_pool(client, "sessions", [0] * 256 + [10**12] * (SIZE - 512))
     sticky, traffic = (client.script_load((ROOT / "lua" / f"{name}.lua").read_text()) for name in ("sticky", "traffic"))
     rows = [row("sticky, a new session", [sticky_us(client, sticky, False) for _ in range(RUNS)]),
             row("sticky, moved", [sticky_us(client, sticky, True) for _ in range(RUNS)]),
-            row("traffic", [traffic_us(client, traffic) for _ in range(RUNS)]), *limit_rows(client)]
+            row("traffic", [traffic_us(client, traffic) for _ in range(RUNS)]), *limit_rows(client),
+            *check_rows(client)]
     table(["call", "min", "median", "max"], rows)
 
 

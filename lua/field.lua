@@ -7,7 +7,8 @@
 -- KEYS[1] hash: member -> packed value
 -- ARGV:
 -- ARGV[1] how: `set`; `join` or `leave` (the value of the key is a comma-separated list, to which
---   the given value, without commas, is added at the end or from which it is taken)
+--   the given value, without commas, is added at the end or from which it is taken); `offer` (sets
+--   the key where it is absent) or `lift` (removes it where it has this value)
 -- ARGV[2] key: not empty, no `=`, tab or newline
 -- ARGV[3..] member, value: up to 256 pairs. To set an empty value removes the key, and a member
 --   whose packed value becomes empty leaves the hash. A list that becomes empty stays, as an empty
@@ -19,8 +20,9 @@ local hash = KEYS[1]
 local how = ARGV[1]
 local key = ARGV[2]
 
-if how ~= 'set' and how ~= 'join' and how ~= 'leave' then
-	return redis.error_reply('ERR fairlead: how must be set, join or leave')
+local is_list = how == 'join' or how == 'leave'
+if not is_list and how ~= 'set' and how ~= 'offer' and how ~= 'lift' then
+	return redis.error_reply('ERR fairlead: how must be set, join, leave, offer or lift')
 end
 if not key or key == '' or string.find(key, '[=\t\n]') then
 	return redis.error_reply('ERR fairlead: a key must not be empty or hold =, tab or newline')
@@ -39,7 +41,7 @@ for i = 3, #ARGV, 2 do
 	if string.find(value, '[\t\n]') then
 		return redis.error_reply('ERR fairlead: a value must not hold tab or newline')
 	end
-	if how ~= 'set' and (value == '' or string.find(value, ',', 1, true)) then
+	if is_list and (value == '' or string.find(value, ',', 1, true)) then
 		return redis.error_reply('ERR fairlead: an item must have bytes, and no comma')
 	end
 	-- Of a member named twice the last value holds.
@@ -99,11 +101,15 @@ local function packed_change(packed, value)
 	if how == 'set' then
 		return packed_set(packed, value ~= '' and value or nil)
 	end
-	local list = packed_get(packed)
-	if how == 'leave' and not list then
+	local old = packed_get(packed)
+	if how == 'offer' then
+		return old and packed or packed_set(packed, value)
+	elseif how == 'lift' then
+		return old == value and packed_set(packed, nil) or packed
+	elseif how == 'leave' and not old then
 		return packed
 	end
-	return packed_set(packed, list_change(list or '', value))
+	return packed_set(packed, list_change(old or '', value))
 end
 
 local before = redis.call('HMGET', hash, unpack(members))
@@ -112,7 +118,7 @@ local removed = { '' }
 local written = {}
 for i, member in ipairs(members) do
 	local after = packed_change(before[i] or '', wanted[member])
-	if how == 'set' and after == '' and before[i] then
+	if not is_list and after == '' and before[i] then
 		removed[#removed + 1] = member
 	elseif after ~= '' and after ~= before[i] then
 		written[#written + 1] = member

@@ -21,7 +21,7 @@ struct pin {
 
 struct tls {
 	SSL_CTX *context;
-	bool is_prepared; /* it has its trust anchors */
+	bool is_prepared;   /* it has its trust anchors */
 	BIO_METHOD *method; /* how OpenSSL reaches the socket of a stream */
 	struct pin *pins;
 	size_t users; /* whoever made it or took a reference, and each of its streams */

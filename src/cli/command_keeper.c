@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "node/alone.h"
+#include "node/checks.h"
 #include "node/sources.h"
 
 int command_keeper(struct cli *cli)
@@ -10,6 +11,8 @@ int command_keeper(struct cli *cli)
 	char error[512];
 	int r = sources_check(&cli->conf, error, sizeof error);
 
+	if (!r)
+		r = checks_check(&cli->conf, error, sizeof error);
 	if (!r)
 		return alone_keeper(&cli->conf);
 	cli_error(cli, "%s", error);

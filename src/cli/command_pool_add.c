@@ -1,8 +1,12 @@
 /* command_pool_add.c - fairlead pool add */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/secret.h"
+#include "cli/expiry.h"
 #include "cli/intake.h"
 
 #define SOURCE "operator"
@@ -41,22 +45,77 @@ static int read_arguments(struct session *session, struct load *load)
 	return EXIT_FAILED;
 }
 
-static int apply(struct session *session, const struct load *load)
+static void on_expiry(int result, const char *error, const enum placed *placed, size_t count,
+		      void *arg)
 {
-	enum change change =
-	    conf_bool(&session->cli->conf, CONF_PARKED) ? CHANGE_CANDIDATE : CHANGE_ADD;
+	(void)placed;
+	(void)count;
+	session_answered(arg, result, error);
+}
+
+/* Of the next CHANGE_MAX proxies behind the cursor. EXIT_FINE with `*ret_done` at the end, or an exit status after a message. */
+static int set_expiry_of_some(struct session *session, const struct load *load,
+			      struct load_cursor *cursor, const char *at, bool *ret_done)
+{
+	static const struct endpoint_rules all = {
+	    .allow_private = true, .allow_single_label = true, .allow_direct = true};
+	struct change_item items[CHANGE_MAX];
+	char ids[CHANGE_MAX][ENDPOINT_ID_MAX];
+	struct dedupe_item item;
+	struct endpoint endpoint;
+	size_t count = 0;
+	int r = 0;
+
+	while (!r && count < CHANGE_MAX && load_next(load, cursor, &item)) {
+		r = endpoint_parse(&endpoint, item.text, item.len, &all);
+		if (r)
+			break;
+		r = endpoint_id(&endpoint, pool_rules(session->pool)->salt, ids[count],
+				sizeof ids[count]);
+		endpoint_fini(&endpoint);
+		items[count] = (struct change_item){.id = ids[count]};
+		count++;
+	}
+	*ret_done = count < CHANGE_MAX;
+	if (!r && count)
+		r = pool_change(session->pool, CHANGE_EXPIRE, at, items, count, on_expiry, session);
+	session->result = r;
+	return r || (count && session_wait(session)) ? session_failed(session) : EXIT_FINE;
+}
+
+static int set_expiry(struct session *session, const struct load *load, int64_t expires_ms)
+{
+	struct load_cursor cursor = {0};
+	bool is_done = false;
+	int r = EXIT_FINE;
+	char at[24];
+
+	snprintf(at, sizeof at, "%" PRId64, expires_ms);
+	while (!r && !is_done)
+		r = set_expiry_of_some(session, load, &cursor, at, &is_done);
+	return r;
+}
+
+static int apply(struct session *session, const struct load *load, int64_t expires_ms)
+{
+	const struct conf *conf = &session->cli->conf;
+	enum change change = conf_bool(conf, CONF_PARKED)     ? CHANGE_SHELVE
+			     : conf_bool(conf, CONF_ELIGIBLE) ? CHANGE_ADD
+							      : CHANGE_CANDIDATE;
 	struct apply_result total = {0};
 	int r = session_found_pool(session);
 
 	if (r == EXIT_FINE)
 		r = intake_apply(session, load, change, SOURCE, &total);
+	if (r == EXIT_FINE && expires_ms)
+		r = set_expiry(session, load, expires_ms);
 	if (r == EXIT_FINE)
 		intake_note(session, &total);
 	return r;
 }
 
 /* Everything is read before anything is written: bad input changes nothing. */
-static int run(struct session *session)
+static int run(struct session *session, int64_t expires_ms)
 {
 	const struct conf *conf = &session->cli->conf;
 	struct endpoint_rules rules;
@@ -70,21 +129,26 @@ static int run(struct session *session)
 		return EXIT_FAILED;
 	r = read_arguments(session, load);
 	if (r == EXIT_FINE)
-		r = apply(session, load);
+		r = apply(session, load, expires_ms);
 	load_free(load);
 	return r;
 }
 
 int command_pool_add(struct cli *cli)
 {
+	const char *expires = conf_text(&cli->conf, CONF_EXPIRES);
 	struct session session;
+	int64_t expires_ms = 0;
+	char why[160];
 	int r;
 
+	if (*expires && expiry_parse(expires, clock_wall_ms(), &expires_ms, why, sizeof why))
+		return cli_usage(cli, "--expires: %s", why);
 	if (conf_bool(&cli->conf, CONF_PARKED) && conf_bool(&cli->conf, CONF_ELIGIBLE))
 		return cli_usage(cli, "--eligible and --parked exclude each other");
 	r = session_open(&session, cli);
 	if (r == EXIT_FINE)
-		r = run(&session);
+		r = run(&session, expires_ms);
 	session_close(&session);
 	return r;
 }

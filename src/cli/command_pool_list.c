@@ -3,10 +3,18 @@
 #include "cli/session.h"
 #include "pool/view.h"
 
+static struct cell health_cell(enum view_health health)
+{
+	if (health == VIEW_UNJUDGED)
+		return CELL_NONE;
+	return health == VIEW_UP ? CELL_TEXT("up") : CELL_TEXT("down");
+}
+
 static void print_list(int result, const char *error, struct member_view *views, size_t count,
 		       void *arg)
 {
-	static const struct column columns[] = {{"state"}, {"score"}, {"allocations"}, {"member"}};
+	static const struct column columns[] = {{"state"}, {"health"},      {"reason"},
+						{"score"}, {"allocations"}, {"member"}};
 	struct session *session = arg;
 	bool json = conf_bool(&session->cli->conf, CONF_JSON);
 	struct output output;
@@ -14,11 +22,15 @@ static void print_list(int result, const char *error, struct member_view *views,
 	if (!result && count == 0)
 		cli_note(session->cli, "pool '%s' has no members", pool_name(session->pool));
 	if (!result && (count || json)) {
-		output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_TABLE, columns, 4);
+		output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_TABLE, columns, 6);
 		for (size_t i = 0; i < count && !output_failed(&output); i++)
 			output_row(&output,
 				   (struct cell[]){
 				       CELL_TEXT(views[i].is_eligible ? "eligible" : "parked"),
+				       health_cell(views[i].health),
+				       views[i].reason < 0
+					   ? CELL_NONE
+					   : CELL_TEXT(reason_row(views[i].reason)->word),
 				       CELL_REAL(views[i].score), CELL_REAL(views[i].allocations),
 				       CELL_BYTES(views[i].id, views[i].id_len)});
 		output_finish(&output);

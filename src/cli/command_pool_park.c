@@ -3,5 +3,5 @@
 
 int command_pool_park(struct cli *cli)
 {
-	return members_change(cli, CHANGE_PARK, "parked");
+	return members_change(cli, CHANGE_PAUSE, "parked");
 }

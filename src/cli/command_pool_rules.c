@@ -1,8 +1,26 @@
 /* command_pool_rules.c - fairlead pool rules */
 #include <string.h>
 
+#include "check/target.h"
 #include "cli/output.h"
 #include "cli/session.h"
+
+/* Rules whose text has a grammar of its own. 0, or -EINVAL with a line in `error`. */
+static int check_text(enum rule rule, const char *value, char *error, size_t size)
+{
+	struct target targets[TARGETS_MAX];
+	struct expectation expectation;
+	size_t count;
+
+	if (rule == RULE_CHECK_TARGET)
+		return targets_parse(targets, &count, value, error, size);
+	if (rule == RULE_CHECK_STATUS)
+		return expectation_parse(&expectation, value, "", error, size);
+	if (rule == RULE_CHECK_TEXT)
+		return expectation_parse(&expectation, rule_row(RULE_CHECK_STATUS)->otherwise,
+					 value, error, size);
+	return 0;
+}
 
 /* Takes RULE=VALUE apart into names_and_values. EXIT_FINE, or EXIT_USAGE after a message: then nothing is changed. */
 static int read_arguments(struct cli *cli, struct word *names_and_values)
@@ -22,6 +40,8 @@ static int read_arguments(struct cli *cli, struct word *names_and_values)
 			    cli, "there is no rule '%s'; 'fairlead pool rules' lists them", name);
 		if (rule_check((enum rule)rule, equals + 1, error, sizeof error))
 			return cli_usage(cli, "%s", error);
+		if (check_text((enum rule)rule, equals + 1, error, sizeof error))
+			return cli_usage(cli, "rule %s: %s", name, error);
 		names_and_values[2 * i] = WORD(rule_row((enum rule)rule)->word);
 		names_and_values[2 * i + 1] = WORD(equals + 1);
 	}

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "cli/cli.h"
+#include "node/checks.h"
 #include "node/sources.h"
 #include "node/supervisor.h"
 #include "store/keys.h"
@@ -17,6 +18,8 @@ static int check(struct cli *cli)
 	if (pool_keys_init(&keys, conf_text(conf, CONF_POOL), error, sizeof error))
 		return cli_usage(cli, "--pool: %s", error);
 	r = sources_check(conf, error, sizeof error);
+	if (!r)
+		r = checks_check(conf, error, sizeof error);
 	if (r)
 		cli_error(cli, "%s", error);
 	return r == -EINVAL ? EXIT_USAGE : r ? EXIT_FAILED : EXIT_FINE;

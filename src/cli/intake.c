@@ -110,4 +110,9 @@ void intake_note(const struct session *session, const struct apply_result *total
 	cli_note(session->cli, "pool '%s': %llu joined, %llu were eligible, %llu parked",
 		 pool_name(session->pool), (unsigned long long)placed[PLACED_JOINED],
 		 (unsigned long long)placed[PLACED_ELIGIBLE], (unsigned long long)parked);
+	if (placed[PLACED_CANDIDATE])
+		cli_note(session->cli,
+			 "%llu are candidates: a keeper checks and admits them (fairlead up); "
+			 "--eligible admits at once",
+			 (unsigned long long)placed[PLACED_CANDIDATE]);
 }

@@ -328,15 +328,31 @@ static int missing_value(const struct cli *cli, int id, struct conf_error *error
 	    conf_row((enum conf_id)id)->placeholder, where_help_is(cli, see, sizeof see));
 }
 
+/* A name that another command's setting has may stand for this command's own: of `judge`, --listen is judge_listen. */
+static int own_id(const struct cli *cli, int id)
+{
+	char name[128];
+	int own;
+
+	if (!cli->command || is_accepted(cli, id))
+		return id;
+	snprintf(name, sizeof name, "%s_%s", cli->command->words, conf_row((enum conf_id)id)->name);
+	own = conf_find(name);
+	return own >= 0 && is_accepted(cli, own) ? own : id;
+}
+
 static int judge_option(struct cli *cli, const struct option *option, struct conf_error *error)
 {
+	int id;
+
 	if (option->id < 0)
 		return unknown_option(cli, option->typed, error);
-	if (!is_accepted(cli, option->id))
-		return foreign_option(cli, option->id, error);
+	id = own_id(cli, option->id);
+	if (!is_accepted(cli, id))
+		return foreign_option(cli, id, error);
 	if (!option->value)
-		return missing_value(cli, option->id, error);
-	return conf_set(&cli->conf, (enum conf_id)option->id, option->value,
+		return missing_value(cli, id, error);
+	return conf_set(&cli->conf, (enum conf_id)id, option->value,
 			(struct conf_place){.level = FROM_FLAG}, error);
 }
 

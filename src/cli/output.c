@@ -135,6 +135,35 @@ static void print_json(struct output *o, const struct cell *cells)
 		fputc('\n', o->stream);
 }
 
+static void print_csv_text(struct output *o, size_t column, const char *text)
+{
+	if (column)
+		fputc(',', o->stream);
+	if (text[strcspn(text, ",\"\r\n")]) {
+		fputc('"', o->stream);
+		for (; *text; text++)
+			fprintf(o->stream, *text == '"' ? "\"%c" : "%c", *text);
+		fputc('"', o->stream);
+	} else {
+		fputs(text, o->stream);
+	}
+	if (column + 1 == o->column_count)
+		fputc('\n', o->stream);
+}
+
+static void print_csv(struct output *o, const struct cell *cells)
+{
+	for (size_t i = 0; i < o->column_count && !o->result; i++) {
+		char *text = cells[i].kind == CELL_KIND_NONE ? strdup("") : cell_text(&cells[i]);
+
+		if (!text)
+			fail(o, -ENOMEM);
+		else
+			print_csv_text(o, i, text);
+		free(text);
+	}
+}
+
 /* Columns on a terminal: bytes that do not continue a UTF-8 sequence. Wide characters are beyond
  * this. */
 static int text_width(const char *text)
@@ -265,6 +294,8 @@ void output_begin(struct output *o, FILE *stream, enum output_shape shape,
 		o->widths[i] = text_width(columns[i].name);
 		o->is_right[i] = true;
 	}
+	for (size_t i = 0; shape == OUTPUT_CSV && i < o->column_count; i++)
+		print_csv_text(o, i, columns[i].name);
 	if (shape != OUTPUT_TABLE)
 		return;
 	o->waiting = calloc(OUTPUT_ALIGNED * o->column_count, sizeof *o->waiting);
@@ -279,6 +310,8 @@ void output_row(struct output *o, const struct cell *cells)
 	o->row_count++;
 	if (o->shape == OUTPUT_JSON)
 		print_json(o, cells);
+	else if (o->shape == OUTPUT_CSV)
+		print_csv(o, cells);
 	else
 		print_row(o, cells);
 	check_stream(o);

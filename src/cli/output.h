@@ -15,7 +15,7 @@
 
 #include "base/result.h"
 
-#define OUTPUT_COLUMNS_MAX 16
+#define OUTPUT_COLUMNS_MAX 24
 #define OUTPUT_ALIGNED 512
 
 enum output_shape {
@@ -23,6 +23,7 @@ enum output_shape {
 	OUTPUT_RECORD, /* a line for each column, "name  value"; a blank line between rows */
 	OUTPUT_PLAIN,  /* no head, columns separated by one tab */
 	OUTPUT_JSON,
+	OUTPUT_CSV, /* RFC 4180 with a head line, but lines end in a line feed */
 };
 
 struct column {

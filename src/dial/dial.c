@@ -149,7 +149,8 @@ static void begin_handshake(struct dial *dial)
 	const struct dial_kind *kind = kind_of(dial);
 
 	dial->state = DIAL_HANDSHAKE;
-	if (!kind->begin || (dial->request.is_plain && kind->is_forward)) {
+	if (!kind->begin || (dial->request.is_plain && kind->is_forward) ||
+	    (!dial->request.host && !kind->has_greeting)) {
 		finish(dial, 0);
 		return;
 	}

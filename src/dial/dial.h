@@ -18,7 +18,9 @@ struct tls;
 struct dial_request {
 	struct stream *stream; /* to be opened, not open now; the caller's after dial_take() */
 	const struct endpoint *proxy; /* outlives the dial */
-	const char *host; /* the target, canonical, IPv6 without brackets; outlives the dial */
+	/* The target, canonical, IPv6 without brackets; outlives the dial. NULL, not for `direct`: the connection and the proxy's
+	 * greeting are all that is wanted. */
+	const char *host;
 	uint16_t port;
 	bool
 	    is_plain; /* a plain HTTP request follows: a proxy that forwards those is only connected to */

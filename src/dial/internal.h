@@ -38,9 +38,10 @@ struct dial {
  *          the result is the same
  * Each may be NULL; without `begin` there is no handshake. */
 struct dial_kind {
-	bool is_direct;  /* the target itself is connected to */
-	bool is_forward; /* forwards plain HTTP requests */
-	bool is_tls;     /* the proxy is spoken to through TLS */
+	bool is_direct;    /* the target itself is connected to */
+	bool is_forward;   /* forwards plain HTTP requests */
+	bool is_tls;       /* the proxy is spoken to through TLS */
+	bool has_greeting; /* the handshake begins before the target is named */
 	int (*check)(const struct dial *dial);
 	int (*begin)(struct dial *dial);
 	int (*take)(struct dial *dial);

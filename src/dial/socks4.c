@@ -18,7 +18,7 @@ static int check(const struct dial *dial)
 	const char *host = dial->request.host;
 	struct address a;
 
-	if (address_parse(&a, host, strlen(host)))
+	if (!host || address_parse(&a, host, strlen(host)))
 		return 0;
 	if (a.family != AF_INET || (!a.bytes[0] && !a.bytes[1] && !a.bytes[2] && a.bytes[3]))
 		return REASON_PROXY_CANNOT;

@@ -31,7 +31,7 @@ static int begin(struct dial *dial)
 					   : buffer_add(&dial->out, anonymous, sizeof anonymous);
 }
 
-static int ask_for_target(struct dial *dial)
+static int name_target(struct dial *dial)
 {
 	const uint8_t port[] = {(uint8_t)(dial->request.port >> 8), (uint8_t)dial->request.port};
 	const char *host = dial->request.host;
@@ -57,6 +57,12 @@ static int ask_for_target(struct dial *dial)
 		r = buffer_add(&dial->out, port, sizeof port);
 	dial->step = STEP_REPLY;
 	return r ? r : -EAGAIN;
+}
+
+/* The greeting is over. */
+static int ask_for_target(struct dial *dial)
+{
+	return dial->request.host ? name_target(dial) : 0;
 }
 
 /* VER, METHOD */
@@ -171,4 +177,5 @@ static int take(struct dial *dial)
 	return r;
 }
 
-const struct dial_kind dial_socks5 = {.check = check, .begin = begin, .take = take};
+const struct dial_kind dial_socks5 = {
+    .has_greeting = true, .check = check, .begin = begin, .take = take};

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/head.h"
+#include "dial/head.h"
 #include "gateway/internal.h"
 
 /* A Structured Fields String (RFC 8941) of what we say: a reason's word, and details that are ours or were checked to be

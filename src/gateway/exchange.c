@@ -47,7 +47,7 @@ static void free_exchange(struct grave *grave)
 {
 	struct exchange *x = (struct exchange *)grave;
 
-	for (size_t i = 0; i < x->avoid_count; i++)
+	for (size_t i = 0; i < x->avoid_count + x->passed_count; i++)
 		member_unref(x->avoid[i]);
 	free(x->avoid);
 	member_unref(x->member);
@@ -158,7 +158,7 @@ static void on_dialled(int result, struct dial *dial, void *arg)
 	x->dial = NULL;
 	x->received_status = dial_received_status(dial);
 	if (result || !x->forward)
-		record_try(result); /* a plain request is judged by its response */
+		record_try(x, result); /* a plain request is judged by its response */
 	if (result) {
 		exchange_retry(x, result);
 		return;
@@ -166,6 +166,7 @@ static void on_dialled(int result, struct dial *dial, void *arg)
 	dial_take(dial, on_upstream_ready, x, &early, &len);
 	if (x->forward && len) {
 		/* No server of HTTP speaks before it is asked. */
+		record_try(x, REASON_RESPONSE_SYNTAX);
 		exchange_retry(x, REASON_RESPONSE_SYNTAX);
 		return;
 	}
@@ -196,6 +197,7 @@ static void dial_member(struct exchange *x, const struct endpoint *proxy)
 	exchange_enter(x, EXCHANGE_DIAL);
 	end_init(&x->upstream);
 	x->tries++;
+	x->try_began_ms = clock_ms();
 	if (dial_start(&x->dial, x->gateway->loop, &request, on_dialled, x))
 		exchange_end(x, REASON_INTERNAL);
 }

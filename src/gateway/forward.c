@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "dial/head.h"
 #include "gateway/forward_parts.h"
-#include "gateway/head.h"
 
 /* A client has this long for any body of a request, and longer at the rate of body_rate. */
 #define BODY_GRACE_MS 60000
@@ -79,7 +79,7 @@ static bool may_repeat(const struct exchange *x, int reason)
 
 void forward_fail(struct exchange *x, int reason)
 {
-	record_try(reason);
+	record_try(x, reason);
 	if (may_repeat(x, reason))
 		exchange_retry(x, reason);
 	else
@@ -281,10 +281,12 @@ void exchange_alarm(struct exchange *x)
 {
 	if (x->state != EXCHANGE_RELAY)
 		return;
-	if (x->forward && !x->forward->request.is_done && !end_is_full(&x->upstream))
+	if (x->forward && !x->forward->request.is_done && !end_is_full(&x->upstream)) {
 		exchange_end(x, REASON_REQUEST_TIMEOUT);
-	else if (x->forward && !x->forward->has_head)
+	} else if (x->forward && !x->forward->has_head) {
+		record_try(x, REASON_RESPONSE_TIMEOUT);
 		exchange_end(x, REASON_RESPONSE_TIMEOUT);
-	else
+	} else {
 		exchange_end(x, REASON_IDLE_TIMEOUT);
+	}
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "dial/head.h"
 #include "gateway/forward_parts.h"
-#include "gateway/head.h"
 
 /* How the client gets the body: HTTP/1.0 knows no chunks. */
 static enum http_framing framing_to_client(const struct forward *f,
@@ -70,7 +70,7 @@ static void switch_protocols(struct exchange *x, const struct http_response *res
 	struct forward *f = x->forward;
 	struct buffer early = f->in;
 
-	record_try(REASON_OK);
+	record_try(x, REASON_OK);
 	give_head(x, response);
 	x->status = 101;
 	x->keep_alive = false;
@@ -147,7 +147,8 @@ static enum head_found take_head(struct exchange *x)
 		buffer_consume(&f->in, (size_t)head);
 		return HEAD_INTERIM;
 	}
-	record_try(REASON_OK);
+	record_try(x, REASON_OK);
+	record_status(x, response.status);
 	take_final(x, &response);
 	buffer_consume(&f->in, (size_t)head);
 	return HEAD_FINAL;

@@ -42,6 +42,7 @@ struct gateway {
 	bool is_draining;
 	struct alarm drain;
 	int64_t drain_deadline_ms;
+	int64_t all_cooling_ms; /* of clock_ms(): route.c logged it last */
 	void (*drained)(void *arg);
 	void *drained_arg;
 };
@@ -139,8 +140,9 @@ struct exchange {
 		struct sticky sticky;
 	} ask;
 	struct member *member; /* in use */
-	struct member **avoid; /* had before; each a reference */
-	size_t avoid_count;
+	struct member **avoid; /* had before, then passed over; each a reference */
+	size_t avoid_count, passed_count;
+	int64_t try_began_ms; /* of clock_ms(): the member in use was dialled */
 	struct dial *dial;
 	struct end upstream;
 	struct forward *forward; /* a plain HTTP request; NULL: a tunnel */
@@ -216,8 +218,14 @@ MUST_USE int answer_fields(const struct exchange *exchange, struct buffer *out);
 
 /* --- record.c ----------------------------------------------------------------------------------------------------- */
 
-/* One log line and the counters of an exchange that ends; of one try through a member. */
+/* One log line and the counters of an exchange that ends. */
 void record_exchange(const struct exchange *exchange, int reason);
-void record_try(int reason);
+
+/* One try through the member in use has ended (REASON_OK: the tunnel stands, or the response begins): it is counted and reported
+ * to the pool, and a member that cannot reach the target cools down for it. Once a try. */
+void record_try(struct exchange *exchange, int reason);
+
+/* The target has answered a plain request through the member in use with `status`. */
+void record_status(struct exchange *exchange, int status);
 
 #endif

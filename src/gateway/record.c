@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "gateway/internal.h"
+#include "pool/cooldown.h"
+#include "pool/report.h"
 #include "pool/traffic.h"
 
 /* Members are shown by identifier, which holds no credentials; a fixed upstream by its address. */
@@ -32,9 +34,36 @@ static void print_target(const struct exchange *x, char *buffer, size_t size)
 			 x->port);
 }
 
-void record_try(int reason)
+/* Behind `direct` there is no proxy that a site could have banned. */
+static void cool(struct exchange *x)
+{
+	if (x->member->endpoint.scheme != SCHEME_DIRECT)
+		pool_cooldown_add(x->pool, x->member, x->host);
+}
+
+/* The proxy works, and could not or would not reach this target. */
+static bool is_target_refused(int reason)
+{
+	return reason == REASON_TARGET_DENIED || reason == REASON_TARGET_UNKNOWN ||
+	       reason == REASON_TARGET_FAILED || reason == REASON_TARGET_REFUSED ||
+	       reason == REASON_TARGET_UNREACHABLE || reason == REASON_TARGET_TIMEOUT;
+}
+
+void record_try(struct exchange *x, int reason)
 {
 	metric_add(METRIC_TRIES, reason, 1);
+	if (!x->pool || !x->member)
+		return;
+	pool_report(x->pool, x->member, reason, x->try_began_ms);
+	if (is_target_refused(reason))
+		cool(x);
+}
+
+void record_status(struct exchange *x, int status)
+{
+	/* How sites turn away an address that they have seen too often (RFC 9110 15.5.4, 15.6.4, RFC 6585 4). */
+	if (x->pool && x->member && (status == 403 || status == 429 || status == 503))
+		cool(x);
 }
 
 /* What went to the member for this client, and what came back. */

@@ -12,16 +12,24 @@
 #include "node/role.h"
 #include "node/service.h"
 
-static int run(const struct conf *conf, const char *name,
-	       int (*role)(const struct role_context *context), struct listeners *listeners)
+typedef int role_run(const struct role_context *context);
+
+static struct role_context context_of(const struct conf *conf, const char *name,
+				      struct listeners *listeners)
 {
-	struct role_context context = {.conf = conf,
-				       .listeners = listeners->fds,
-				       .specs = listeners->specs,
-				       .listener_count = listeners->count,
-				       .ready_fd = -1,
-				       .name = name,
-				       .owner_pid = getpid()};
+	return (struct role_context){.conf = conf,
+				     .listeners = listeners->fds,
+				     .specs = listeners->specs,
+				     .listener_count = listeners->count,
+				     .ready_fd = -1,
+				     .name = name,
+				     .owner_pid = getpid()};
+}
+
+static int run(const struct conf *conf, const char *name, role_run *role,
+	       struct listeners *listeners)
+{
+	struct role_context context = context_of(conf, name, listeners);
 	char error[512] = "out of memory";
 	int r;
 
@@ -39,24 +47,54 @@ static int run(const struct conf *conf, const char *name,
 	return r;
 }
 
-int alone_gateway(const struct conf *conf)
+typedef int bind_run(const struct conf *conf, struct inherited *inherited, struct listeners *ret,
+		     char *error, size_t size);
+
+/* Takes or binds the listeners, as `bind` does. 0, or an exit status > 0 after a line on standard error. */
+static int open_listeners(const struct conf *conf, const char *name, bind_run *bind,
+			  struct listeners *ret)
 {
-	static struct listeners listeners;
 	struct inherited inherited;
 	char error[512];
 	int r;
 
 	notify_open();
 	inherit_take(&inherited);
-	r = bind_all(conf, &inherited, &listeners, error, sizeof error);
+	r = bind(conf, &inherited, ret, error, sizeof error);
 	inherit_close(&inherited);
-	if (r) {
-		fprintf(stderr, "fairlead gateway: %s\n", error);
-		return r == -EINVAL ? 2 : 1;
-	}
+	if (!r)
+		return 0;
+	fprintf(stderr, "fairlead %s: %s\n", name, error);
+	return r == -EINVAL ? 2 : 1;
+}
+
+int alone_gateway(const struct conf *conf)
+{
+	static struct listeners listeners;
+	int r = open_listeners(conf, "gateway", bind_all, &listeners);
+
+	if (r)
+		return r;
 	r = run(conf, "gateway", role_gateway, &listeners);
 	role_close(listeners.fds, listeners.count);
 	bind_unlink(&listeners);
+	return r;
+}
+
+/* It has no use for a store, and starts no private server. */
+int alone_judge(const struct conf *conf)
+{
+	static struct listeners listeners;
+	struct role_context context;
+	int r = open_listeners(conf, "judge", bind_judge, &listeners);
+
+	if (r)
+		return r;
+	log_context("judge");
+	service_hold_signals();
+	context = context_of(conf, "judge", &listeners);
+	r = role_judge(&context);
+	role_close(listeners.fds, listeners.count);
 	return r;
 }
 

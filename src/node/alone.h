@@ -7,5 +7,6 @@
 /* Each runs until it is told to stop and returns an exit status; what is wrong was said on standard error. */
 int alone_gateway(const struct conf *conf);
 int alone_keeper(const struct conf *conf);
+int alone_judge(const struct conf *conf);
 
 #endif

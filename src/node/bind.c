@@ -114,7 +114,7 @@ static int bind_one(const struct conf *conf, struct inherited *inherited, const 
 	return 0;
 }
 
-/* A socket that was handed to us, at whatever place it has. */
+/* A socket that was handed to us, at whatever place it has. `conf` NULL: it needs not to know its clients. */
 static int take_one(const struct conf *conf, int fd, struct listeners *listeners, char *error,
 		    size_t size)
 {
@@ -125,7 +125,7 @@ static int take_one(const struct conf *conf, int fd, struct listeners *listeners
 	if (r)
 		return explain("an inherited socket", r, "", error, size);
 	net_place_print(&spec.place, spec.address, sizeof spec.address);
-	r = judge(conf, &spec, why, sizeof why);
+	r = conf ? judge(conf, &spec, why, sizeof why) : 0;
 	if (r)
 		snprintf(error, size, "the inherited socket %s: %s", spec.address, why);
 	else
@@ -161,6 +161,41 @@ int bind_all(const struct conf *conf, struct inherited *inherited, struct listen
 	r = bind_check(conf, error, size);
 	for (size_t i = 0; i < conf_count(conf, CONF_LISTEN) && !r; i++)
 		r = bind_one(conf, inherited, conf_at(conf, CONF_LISTEN, i), ret, error, size);
+	if (r)
+		role_close(ret->fds, ret->count);
+	return r;
+}
+
+static int bind_page(struct inherited *inherited, const char *text, struct listeners *listeners,
+		     char *error, size_t size)
+{
+	struct listen_spec spec = {0};
+	int fd;
+
+	if (net_place_parse(&spec.place, text) || spec.place.sa.ss_family == AF_UNIX) {
+		snprintf(error, size, "--listen %.150s: expected ADDRESS:PORT or [IPV6]:PORT",
+			 text);
+		return -EINVAL;
+	}
+	fd = find_or_listen(inherited, &spec.place);
+	if (fd < 0)
+		return explain(text, fd, "(--listen chooses another address)", error, size);
+	add(listeners, &spec, fd);
+	return 0;
+}
+
+int bind_judge(const struct conf *conf, struct inherited *inherited, struct listeners *ret,
+	       char *error, size_t size)
+{
+	bool is_given = inherited->is_activated && !conf_is_set(conf, CONF_JUDGE_LISTEN);
+	size_t count = conf_count(conf, CONF_JUDGE_LISTEN);
+	int r = 0;
+
+	ret->count = 0;
+	if (is_given && inherited->count)
+		return take_all(NULL, inherited, ret, error, size);
+	for (size_t i = 0; i < count && !r; i++)
+		r = bind_page(inherited, conf_at(conf, CONF_JUDGE_LISTEN, i), ret, error, size);
 	if (r)
 		role_close(ret->fds, ret->count);
 	return r;

@@ -21,6 +21,10 @@ MUST_USE int bind_check(const struct conf *conf, char *error, size_t size);
 MUST_USE int bind_all(const struct conf *conf, struct inherited *inherited, struct listeners *ret,
 		      char *error, size_t size);
 
+/* The listeners of the judge, likewise: a page, which everybody may ask. */
+MUST_USE int bind_judge(const struct conf *conf, struct inherited *inherited, struct listeners *ret,
+			char *error, size_t size);
+
 /* The demonstration's ROLE_DEMO_LISTENERS: its upstreams, then its origin. Likewise. */
 MUST_USE int bind_demo(struct inherited *inherited, int *ret_fds, char *error, size_t size);
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/checks.h"
 #include "node/handover.h"
 #include "node/internal.h"
 #include "node/notify.h"
@@ -25,6 +26,8 @@ static int check_conf(const struct conf *conf, char *error, size_t size)
 
 	if (!r)
 		r = sources_check(conf, error, size);
+	if (!r)
+		r = checks_check(conf, error, size);
 	return r ? r : setup_check(conf, error, size);
 }
 
@@ -78,6 +81,8 @@ static int judge_conf(struct supervisor *s)
 	if (conf_reload(&conf, s->conf, &error))
 		return 0;
 	r = sources_check(&conf, error.text, sizeof error.text);
+	if (!r)
+		r = checks_check(&conf, error.text, sizeof error.text);
 	if (!r)
 		r = setup_check(&conf, error.text, sizeof error.text);
 	if (!r)

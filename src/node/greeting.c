@@ -81,13 +81,14 @@ static void print_listeners(const struct conf *conf, const struct listeners *lis
 }
 
 void greeting_print(const struct conf *conf, const struct private_server *private,
-		    const struct listeners *listeners)
+		    const struct listeners *listeners, const char *checks)
 {
 	if (conf_bool(conf, CONF_QUIET))
 		return;
 	fprintf(stderr, "fairlead %s is up\n", FAIRLEAD_VERSION);
 	print_store(conf, private);
 	print_listeners(conf, listeners);
+	fprintf(stderr, "  checks  %s\n", checks);
 	fprintf(stderr, "  shares  fairlead pool list --pool %s\n", conf_text(conf, CONF_POOL));
 	fprintf(stderr, "  stop    Ctrl-C\n");
 }

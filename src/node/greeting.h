@@ -6,8 +6,8 @@
 #include "node/bind.h"
 #include "store/private.h"
 
-/* A few lines on standard error; none with --quiet. */
+/* A few lines on standard error; none with --quiet. `checks`: how they are made. */
 void greeting_print(const struct conf *conf, const struct private_server *private,
-		    const struct listeners *listeners);
+		    const struct listeners *listeners, const char *checks);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "node/bind.h"
 #include "node/elders.h"
+#include "node/role.h"
 
 #define CHILDREN_MAX 72
 
@@ -37,8 +38,9 @@ struct supervisor {
 	struct elders elders;
 	pid_t trial_pid; /* a new program on trial; 0: none */
 	int64_t trial_until_ms;
-	bool is_started; /* a child that dies is started again, from now on */
-	bool is_up;      /* all have been ready once */
+	bool is_started;              /* a child that dies is started again, from now on */
+	bool is_up;                   /* all have been ready once */
+	char checks[ROLE_SAYING_MAX]; /* how the keeper makes them */
 	bool is_stopping;
 	int stop_role;      /* the one that is told to stop, ROLE_COUNT: none yet */
 	int64_t stop_at_ms; /* what still runs then is killed */

@@ -17,7 +17,7 @@ struct role_context {
 	int *listeners;                  /* closed, and -1, once the role takes no more clients */
 	const struct listen_spec *specs; /* what holds at each of them; NULL: the demonstration's */
 	size_t listener_count;
-	int ready_fd;     /* a byte is written when the role serves; -1: nobody waits */
+	int ready_fd; /* a byte and a saying are written when the role serves; -1: nobody waits */
 	const char *name; /* "gateway.1" of a child, "gateway" alone */
 	int owner_pid;    /* of the supervisor, or of this process */
 };
@@ -25,12 +25,16 @@ struct role_context {
 /* Each runs until it is told to stop and returns an exit status. */
 int role_gateway(const struct role_context *context);
 int role_keeper(const struct role_context *context);
+int role_judge(const struct role_context *context); /* without a store */
 int role_demo(const struct role_context *context);
 
 /* Closes what is open of the listeners; each is -1 then. */
 void role_close(int *fds, size_t count);
 
-/* Tells whoever waits that the role serves. */
-void role_is_ready(const struct role_context *context);
+/* The longest saying, terminating NUL included. */
+#define ROLE_SAYING_MAX 600
+
+/* Tells whoever waits that the role serves, and says something for the greeting of the node ("" = nothing). */
+void role_is_ready(const struct role_context *context, const char *saying);
 
 #endif

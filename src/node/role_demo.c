@@ -98,7 +98,7 @@ int role_demo(const struct role_context *context)
 			: 0;
 	if (!r) {
 		alarm_init(&demo.end, demo.service.loop, end, &demo);
-		role_is_ready(context);
+		role_is_ready(context, "");
 		r = service_run(&demo.service);
 		alarm_fini(&demo.end);
 	}

@@ -223,7 +223,7 @@ int role_gateway(const struct role_context *context)
 	if (!r)
 		r = serve(role, context);
 	if (!r) {
-		role_is_ready(context);
+		role_is_ready(context, "");
 		r = service_run(&role->service);
 	}
 	finish(role);

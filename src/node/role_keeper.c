@@ -1,4 +1,5 @@
-/* role_keeper.c - the keeper: supplies the pool from its lists, and does what is to be done from time to time. */
+/* role_keeper.c - the keeper: supplies the pool from its lists, checks its members, and does what is to be done from time to
+ * time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "base/demo.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "node/checks.h"
 #include "node/heartbeat.h"
 #include "node/role.h"
 #include "node/roster.h"
@@ -27,6 +29,7 @@ struct keeper {
 	struct service service;
 	const struct role_context *context;
 	struct roster roster;
+	struct checks *checks;
 	struct alarm sweep, age, follow;
 	bool is_serving;
 	bool is_supplying;
@@ -82,9 +85,12 @@ static void complain(const char *what, int result, const char *error)
 
 static void serve(struct keeper *keeper)
 {
+	char saying[ROLE_SAYING_MAX];
+
 	keeper->is_serving = true;
 	keeper->roster.on_first = NULL;
-	role_is_ready(keeper->context);
+	checks_print(keeper->service.pool, keeper->service.conf, saying, sizeof saying);
+	role_is_ready(keeper->context, saying);
 	sweep(keeper);
 	if (keeper->is_reload_wanted)
 		alarm_set(&keeper->follow, clock_ms());
@@ -115,10 +121,20 @@ static void follow(void *arg)
 	}
 }
 
+/* Settings that cannot be used were refused before: what is left is want of memory or a file that has gone meanwhile. */
+static void begin_checks(struct keeper *keeper)
+{
+	char error[512];
+
+	if (checks_begin(keeper->checks, keeper->service.conf, error, sizeof error))
+		log_error("nobody is checked", LOG_TEXT("error", error));
+}
+
 /* The pool is founded: its sources begin, or read all once more. */
 static void supply(struct keeper *keeper)
 {
 	keeper->is_supplying = false;
+	begin_checks(keeper);
 	keeper->is_reload_wanted = true;
 	follow(keeper);
 	if (!keeper->is_serving && !keeper->roster.files_awaited)
@@ -130,6 +146,7 @@ static void tell_age(void *arg)
 	struct keeper *keeper = arg;
 
 	metric_set(METRIC_SOURCE_AGE, roster_age_ms(&keeper->roster));
+	metric_set(METRIC_CHECK_AGE, checks_age_ms(keeper->checks));
 	alarm_set(&keeper->age, clock_ms() + AGE_MS);
 }
 
@@ -213,6 +230,7 @@ static void stop(struct service *service)
 {
 	struct keeper *keeper = (struct keeper *)service;
 
+	checks_end(keeper->checks);
 	if (service->is_handover || !conf_bool(service->conf, CONF_DEMO) ||
 	    !store_is_ready(service->store) || change_demo(keeper, CHANGE_REMOVE, on_gone))
 		service_done(service, 0);
@@ -298,17 +316,38 @@ static int wait_for_store(struct keeper *keeper)
 	return 1;
 }
 
+static int check_conf(const struct conf *conf, char *error, size_t size)
+{
+	int r = sources_check(conf, error, size);
+
+	return r ? r : checks_check(conf, error, size);
+}
+
+/* Whoever waits for answers of the store is ended before it, and freed behind it. */
+static void finish(struct keeper *keeper)
+{
+	if (keeper->checks)
+		checks_end(keeper->checks);
+	service_end_store(&keeper->service);
+	roster_fini(&keeper->roster);
+	checks_free(keeper->checks);
+	service_fini(&keeper->service);
+}
+
 int role_keeper(const struct role_context *context)
 {
 	static struct keeper keeper;
 	keeper = (struct keeper){
 	    .context = context,
 	    .service = {
-		.stop = stop, .check = sources_check, .reload = reload, .rules_read = check_pool}};
+		.stop = stop, .check = check_conf, .reload = reload, .rules_read = check_pool}};
 	int r = service_start(&keeper.service, context, "keeper", true);
 
 	if (!r)
 		r = wait_for_store(&keeper);
+	if (!r && checks_new(&keeper.checks, keeper.service.loop, keeper.service.store,
+			     keeper.service.pool))
+		r = 1;
 	if (!r) {
 		alarm_init(&keeper.sweep, keeper.service.loop, sweep, &keeper);
 		alarm_init(&keeper.age, keeper.service.loop, tell_age, &keeper);
@@ -324,8 +363,6 @@ int role_keeper(const struct role_context *context)
 		alarm_fini(&keeper.age);
 		alarm_fini(&keeper.follow);
 	}
-	service_end_store(&keeper.service);
-	roster_fini(&keeper.roster);
-	service_fini(&keeper.service);
+	finish(&keeper);
 	return r;
 }

@@ -42,15 +42,17 @@ static int wanted_at(const struct roster *roster, const struct conf *conf, size_
 {
 	sources_at(conf, index, ret, name);
 	ret->rules.allow_private = rules_flag(pool_rules(roster->pool), RULE_ALLOW_PRIVATE);
+	ret->is_admitting = !conf_bool(conf, CONF_CHECK);
 	return name_apart(roster, ret->place, name);
 }
 
 static bool is_same(const struct source_config *a, const struct source_config *b)
 {
 	return !strcmp(a->place, b->place) && a->format == b->format && a->split == b->split &&
-	       a->is_strict == b->is_strict && a->interval_ms == b->interval_ms &&
-	       a->grace_ms == b->grace_ms && a->timeout_ms == b->timeout_ms &&
-	       a->max_bytes == b->max_bytes && a->rules.default_scheme == b->rules.default_scheme &&
+	       a->is_strict == b->is_strict && a->is_admitting == b->is_admitting &&
+	       a->interval_ms == b->interval_ms && a->grace_ms == b->grace_ms &&
+	       a->timeout_ms == b->timeout_ms && a->max_bytes == b->max_bytes &&
+	       a->rules.default_scheme == b->rules.default_scheme &&
 	       a->rules.colon_order == b->rules.colon_order &&
 	       a->rules.https_means_connect == b->rules.https_means_connect &&
 	       a->rules.allow_single_label == b->rules.allow_single_label &&

@@ -349,13 +349,16 @@ void service_fini(struct service *service)
 	log_hold(false);
 }
 
-void role_is_ready(const struct role_context *context)
+void role_is_ready(const struct role_context *context, const char *saying)
 {
+	char text[1 + ROLE_SAYING_MAX];
+
 	if (context->owner_pid == getpid())
 		notify_ready();
 	if (context->ready_fd < 0)
 		return;
-	if (write(context->ready_fd, "r", 1) < 0) {
+	snprintf(text, sizeof text, "r%s", saying);
+	if (write(context->ready_fd, text, strlen(text)) < 0) {
 		/* Whoever waited is gone; the signal of its death is on its way. */
 	}
 	close(context->ready_fd);

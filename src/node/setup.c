@@ -95,15 +95,16 @@ static int read_accounts(const struct conf *conf, struct accounts **ret,
 	return 0;
 }
 
-static int read_trust(const struct conf *conf, struct tls **ret, const struct telling *telling)
+int setup_trust(const struct conf *conf, struct tls **ret, char *error, size_t size)
 {
+	const struct telling telling = {error, size};
 	char why[WHY_MAX] = "out of memory";
 
 	if (tls_new(ret, conf_text(conf, CONF_UPSTREAM_CA), why, sizeof why))
-		return refuse(telling, CONF_UPSTREAM_CA, why);
+		return refuse(&telling, CONF_UPSTREAM_CA, why);
 	for (size_t i = 0; i < conf_count(conf, CONF_UPSTREAM_PIN); i++)
 		if (tls_pin(*ret, conf_at(conf, CONF_UPSTREAM_PIN, i), why, sizeof why))
-			return refuse(telling, CONF_UPSTREAM_PIN, why);
+			return refuse(&telling, CONF_UPSTREAM_PIN, why);
 	return 0;
 }
 
@@ -154,7 +155,7 @@ int setup_new(struct setup **ret, const struct conf *conf, char *error, size_t s
 	if (!r)
 		r = read_accounts(conf, &setup->accounts, &telling);
 	if (!r)
-		r = read_trust(conf, &setup->tls, &telling);
+		r = setup_trust(conf, &setup->tls, error, size);
 	if (!r)
 		r = read_name(conf, setup, &telling);
 	if (r)

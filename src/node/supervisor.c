@@ -261,12 +261,16 @@ static void on_signal(struct supervisor *s)
 	}
 }
 
-static void on_ready(struct child *child)
+/* A pipe keeps a writing of this size whole. */
+static void on_ready(struct supervisor *s, struct child *child)
 {
-	char byte;
+	char text[1 + ROLE_SAYING_MAX];
+	ssize_t len = read(child->ready_fd, text, sizeof text - 1);
 
-	if (read(child->ready_fd, &byte, 1) != 1)
+	if (len < 1)
 		return; /* it died; SIGCHLD tells */
+	if (child->role == ROLE_KEEPER)
+		snprintf(s->checks, sizeof s->checks, "%.*s", (int)len - 1, text + 1);
 	close(child->ready_fd);
 	child->ready_fd = -1;
 }
@@ -291,7 +295,7 @@ static void wait_for_events(struct supervisor *s, int64_t until_ms)
 		return;
 	for (nfds_t i = 1; i < count; i++)
 		if (fds[i].revents)
-			on_ready(owners[i]);
+			on_ready(s, owners[i]);
 	if (fds[0].revents)
 		on_signal(s);
 }
@@ -375,7 +379,7 @@ static void start_all(struct supervisor *s)
 	s->is_started = true;
 	s->is_up = true;
 	elders_signal(&s->elders, NULL, SIGUSR2);
-	greeting_print(s->conf, s->private, &s->listeners);
+	greeting_print(s->conf, s->private, &s->listeners, s->checks);
 	notify_ready();
 }
 

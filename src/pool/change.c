@@ -1,13 +1,15 @@
-/* change.c - add, remove, park, restore: a chain of idempotent steps for one batch of members. */
+/* change.c - add, remove, pause, restore ...: a chain of idempotent steps for one batch of members. */
 #include "pool/change.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pool/traffic.h"
 
-#define STEPS_MAX 6
+#define STEPS_MAX 8
+#define NEWCOMER_MS 10 /* between the first checks of two newcomers */
 #define WORDS_MAX (16 + 2 * CHANGE_MAX)
 
 struct job;
@@ -95,7 +97,7 @@ static int drop_secrets(struct job *job)
 	return send_command(job);
 }
 
-/* Edits one field of each member's packed value. `how`: set, or join (add to a comma-separated list). */
+/* Edits one field of each member's packed value. `how`: as lua/field.lua has it. */
 static int edit(struct job *job, enum pool_key hash, const char *how, const char *field,
 		const char *value)
 {
@@ -127,12 +129,57 @@ static int mark_up(struct job *job)
 	return edit(job, KEY_HEALTH, "set", "state", "up");
 }
 
-static int mark_paused(struct job *job)
+/* Enabled is what a member without a word about it is, too. */
+static int lift_enabled(struct job *job)
 {
-	return edit(job, KEY_ADMIN, "set", "state", "paused");
+	return edit(job, KEY_ADMIN, "lift", "state", "enabled");
 }
 
-/* Enabled is what a member without a word about it is. */
+static int mark_paused(struct job *job)
+{
+	return edit(job, KEY_ADMIN, "offer", "state", "paused");
+}
+
+static int lift_paused(struct job *job)
+{
+	return edit(job, KEY_ADMIN, "lift", "state", "paused");
+}
+
+static int mark_disabled(struct job *job)
+{
+	return edit(job, KEY_ADMIN, "set", "state", "disabled");
+}
+
+static int mark_expiry(struct job *job)
+{
+	return edit(job, KEY_ADMIN, "set", "expires_at", job->source);
+}
+
+/* Nobody dated the move by hand; the next verdict counts from nothing. */
+static int forget_since(struct job *job)
+{
+	return edit(job, KEY_HEALTH, "set", "since", "");
+}
+
+static int forget(struct job *job, const char *command, enum pool_key key)
+{
+	begin(job);
+	add(job, WORD(command));
+	add(job, pool_key(pool_keys(job->pool), key));
+	add_ids(job);
+	return job->word_count > 2 ? send_command(job) : nothing_to_send();
+}
+
+static int forget_streaks(struct job *job)
+{
+	return forget(job, "HDEL", KEY_STREAKS);
+}
+
+static int forget_failing(struct job *job)
+{
+	return forget(job, "ZREM", KEY_FAILING);
+}
+
 static int mark_enabled(struct job *job)
 {
 	return edit(job, KEY_ADMIN, "set", "state", "");
@@ -172,6 +219,39 @@ static void take_entries(struct job *job, const struct reply *reply)
 		job->placed[i] = (enum placed)reply_integer(reply_at(reply, i), PLACED_UNKNOWN);
 		job->is_skipped[i] = job->placed[i] != PLACED_UNKNOWN;
 	}
+}
+
+/* Newcomers are checked soon, but not all at once. */
+static int schedule(struct job *job)
+{
+	char delays[CHANGE_MAX][12];
+	int newcomers = 0;
+
+	begin(job);
+	add(job, pool_key(pool_keys(job->pool), KEY_POOL));
+	add(job, pool_key(pool_keys(job->pool), KEY_PARKED));
+	add(job, pool_key(pool_keys(job->pool), KEY_ADMIN));
+	add(job, pool_key(pool_keys(job->pool), KEY_DUE));
+	add(job, WORD(""));
+	add(job, WORD("0"));
+	for (size_t i = 0; i < job->count; i++) {
+		if (job->placed[i] != PLACED_JOINED && job->placed[i] != PLACED_CANDIDATE)
+			continue;
+		snprintf(delays[i], sizeof delays[i], "%d", NEWCOMER_MS * newcomers++);
+		add(job, WORD(job->items[i].id));
+		add(job, WORD(delays[i]));
+	}
+	return newcomers ? send_script(job, SCRIPT_DUE_MEND) : nothing_to_send();
+}
+
+/* Whoever is eligible stays so. */
+static int pause_parked(struct job *job)
+{
+	for (size_t i = 0; i < job->count; i++)
+		job->is_skipped[i] = job->placed[i] != PLACED_CANDIDATE &&
+				     job->placed[i] != PLACED_PARKED &&
+				     job->placed[i] != PLACED_LEFT;
+	return mark_paused(job);
 }
 
 static int place(struct job *job)
@@ -251,27 +331,48 @@ static void take_removals(struct job *job, const struct reply *reply)
 }
 
 /* Credentials stand before the member that needs them and go after it. A member that the pool does not know gets no field:
- * the first placing of park and restore only asks. */
+ * the first placing of what the operator says only asks. */
 static const struct step plans[CHANGE_COUNT][STEPS_MAX] = {
     [CHANGE_ADD] = {{save_secrets, NULL},
 		    {enter_eligible, take_entries},
+		    {schedule, NULL},
 		    {name_source, NULL},
 		    {mark_up, NULL},
+		    {forget_streaks, NULL},
 		    {place, take_places}},
     [CHANGE_CANDIDATE] = {{save_secrets, NULL},
 			  {enter_candidate, take_entries},
+			  {schedule, NULL},
 			  {name_source, NULL},
 			  {place, take_places}},
+    [CHANGE_SHELVE] = {{save_secrets, NULL},
+		       {enter_candidate, take_entries},
+		       {name_source, NULL},
+		       {place, take_places},
+		       {pause_parked, NULL},
+		       {place, take_places}},
     [CHANGE_SUPPLY] = {{save_secrets, NULL},
 		       {enter_eligible, take_entries},
+		       {schedule, NULL},
 		       {name_source, NULL},
 		       {place, take_places}},
     [CHANGE_LEAVE] = {{leave_source, NULL}, {place, take_places}},
-    [CHANGE_PARK] = {{place, take_places}, {mark_paused, NULL}, {place, take_places}},
+    [CHANGE_PAUSE] = {{place, take_places},
+		      {lift_enabled, NULL},
+		      {mark_paused, NULL},
+		      {place, take_places}},
+    [CHANGE_RESUME] = {{place, take_places}, {lift_paused, NULL}, {place, take_places}},
+    [CHANGE_DISABLE] = {{place, take_places}, {mark_disabled, NULL}, {place, take_places}},
+    [CHANGE_ENABLE] = {{place, take_places}, {mark_enabled, NULL}, {place, take_places}},
     [CHANGE_RESTORE] = {{place, take_places},
 			{mark_enabled, NULL},
 			{mark_up, NULL},
+			{forget_since, NULL},
+			{forget_streaks, NULL},
+			{forget_failing, NULL},
 			{place, take_places}},
+    [CHANGE_EXPIRE] = {{place, take_places}, {mark_expiry, NULL}, {place, take_places}},
+    [CHANGE_PLACE] = {{place, take_places}},
     [CHANGE_REMOVE] = {{remove_members, take_removals}, {drop_traffic, NULL}, {drop_secrets, NULL}},
 };
 

@@ -1,4 +1,5 @@
-/* change.h - add, remove, park, restore: each edits its own field of a member, then place.lua decides where it stands.
+/* change.h - add, remove, pause, restore ...: each edits its own field of a member, then place.lua decides where it
+ * stands.
  *
  * Every step is idempotent: who dies in the middle leaves a member that the same change, or the next one, puts right. */
 #ifndef FAIRLEAD_POOL_CHANGE_H
@@ -12,11 +13,17 @@
 enum change {
 	CHANGE_ADD,       /* named by `source`, and eligible at once, whatever was known of it */
 	CHANGE_CANDIDATE, /* named by `source`; a new one is parked until it is judged */
-	CHANGE_SUPPLY,    /* named by `source`; a new one is eligible, a known one stays as it is */
-	CHANGE_LEAVE,     /* `source` names it no more; without any source it is parked */
-	CHANGE_PARK,      /* paused by the operator; keeps its count */
-	CHANGE_RESTORE,   /* enabled and eligible, joining by the pool's rule */
-	CHANGE_REMOVE,    /* member, credentials and count are forgotten */
+	CHANGE_SHELVE, /* the same, and whoever is not eligible then is paused: no check admits it */
+	CHANGE_SUPPLY,  /* named by `source`; a new one is eligible, a known one stays as it is */
+	CHANGE_LEAVE,   /* `source` names it no more; without any source it is parked */
+	CHANGE_PAUSE,   /* by the operator; keeps its count. One that is disabled stays so */
+	CHANGE_RESUME,  /* paused no more; what else keeps it out does so still */
+	CHANGE_DISABLE, /* out until it is enabled; a resume does not do it */
+	CHANGE_ENABLE,  /* neither paused nor disabled */
+	CHANGE_RESTORE, /* enabled and up whatever was known of it, joining by the pool's rule */
+	CHANGE_EXPIRE,  /* expires at the time that `source` names, in ms since 1970 */
+	CHANGE_PLACE,   /* nothing: put where its fields say that it belongs */
+	CHANGE_REMOVE,  /* member, credentials and count are forgotten */
 	CHANGE_COUNT
 };
 
@@ -34,7 +41,7 @@ enum placed {
 struct change_item {
 	const char *id;
 	const char
-	    *secret;      /* "user:password" percent-encoded, or NULL; of the first three changes */
+	    *secret;      /* "user:password" percent-encoded, or NULL; of the first four changes */
 	const char *tags; /* packed "key=value" pairs of a newcomer, or NULL; likewise */
 };
 
@@ -43,7 +50,7 @@ typedef void change_cb(int result, const char *error, const enum placed *placed,
 		       void *arg);
 
 /* Changes up to CHANGE_MAX members; the items are copied. `source`: who names them (letters, digits and . _ : / -),
- * NULL where the change has none. 0 if queued, else -errno (-EPERM: a newer
+ * NULL where the change has none. Newcomers are due for a check, a hundred of them within a second. 0 if queued, else -errno (-EPERM: a newer
  * node has written the pool). */
 MUST_USE int pool_change(struct pool *pool, enum change change, const char *source,
 			 const struct change_item *items, size_t count, change_cb *cb, void *arg);

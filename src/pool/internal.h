@@ -7,6 +7,9 @@
 TAILQ_HEAD(allocations, allocation);
 
 struct traffic;
+struct reports;
+struct mending;
+struct cooldown;
 
 struct pool {
 	struct loop *loop;
@@ -17,7 +20,10 @@ struct pool {
 	struct allocations waiting;
 	bool is_calling; /* an allocation call is in flight */
 	char last_error[200];
-	struct traffic *traffic; /* NULL: nothing was added yet */
+	struct traffic *traffic;   /* NULL: nothing was added yet */
+	struct reports *reports;   /* likewise */
+	struct mending *mending;   /* the walk of pool_due_mend(); NULL: none was begun */
+	struct cooldown *cooldown; /* NULL: nobody has asked yet */
 	struct turn_hook hook;
 };
 
@@ -26,5 +32,14 @@ void allocate_gather(void *pool);
 
 /* traffic.c: what has not been sent is lost. Accepts NULL. */
 void traffic_free(struct traffic *traffic);
+
+/* report_passive.c: likewise. */
+void reports_free(struct reports *reports);
+
+/* due_mend.c. Accepts NULL. */
+void mending_free(struct mending *mending);
+
+/* cooldown.c: the copy, and what has not been sent. Accepts NULL. */
+void cooldown_free(struct cooldown *cooldown);
 
 #endif

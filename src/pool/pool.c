@@ -39,7 +39,10 @@ void pool_free(struct pool *pool)
 	if (!pool)
 		return;
 	loop_unhook(pool->loop, &pool->hook);
+	cooldown_free(pool->cooldown);
 	traffic_free(pool->traffic);
+	reports_free(pool->reports);
+	mending_free(pool->mending);
 	members_free(pool->members);
 	free(pool);
 }

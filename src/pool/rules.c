@@ -29,6 +29,8 @@ int rule_find(const char *word)
 	return -1;
 }
 
+#define NAME_RULE_MAX ((size_t)63)
+
 static bool is_choice(const char *choices, const char *value)
 {
 	size_t len = strlen(value);
@@ -49,7 +51,15 @@ static bool is_name(const char *value)
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
 	size_t len = strlen(value);
 
-	return len < sizeof((struct pool_rules *)0)->value[0] && strspn(value, letters) == len;
+	return len <= NAME_RULE_MAX && strspn(value, letters) == len;
+}
+
+static bool is_text(const char *value)
+{
+	for (const char *c = value; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return false;
+	return strlen(value) < RULE_VALUE_MAX;
 }
 
 static bool is_number(const struct rule_row *row, const char *value)
@@ -91,7 +101,15 @@ int rule_check(enum rule rule, const char *value, char *error, size_t error_size
 			 row->word, value);
 		return -EINVAL;
 	}
-	if (is_number(row, value) && strlen(value) < sizeof((struct pool_rules *)0)->value[0])
+	if (row->kind == RULE_IS_TEXT) {
+		if (is_text(value))
+			return 0;
+		snprintf(error, error_size,
+			 "rule %s: at most %d printable characters, and this is no such text",
+			 row->word, RULE_VALUE_MAX - 1);
+		return -EINVAL;
+	}
+	if (is_number(row, value) && strlen(value) < RULE_VALUE_MAX)
 		return 0;
 	snprintf(error, error_size, "rule %s: '%.60s' is not a %snumber from %g to %g", row->word,
 		 value, row->kind == RULE_IS_NUMBER ? "" : "whole ", row->min, row->max);
@@ -125,4 +143,9 @@ void rules_take(struct pool_rules *rules, const char *field, const char *value)
 bool rules_flag(const struct pool_rules *rules, enum rule rule)
 {
 	return rules->value[rule][0] == '1';
+}
+
+int64_t rules_number(const struct pool_rules *rules, enum rule rule)
+{
+	return (int64_t)strtod(rules->value[rule], NULL);
 }

@@ -11,6 +11,7 @@
 
 /* The version of the contract that this code writes (docs/wire.md). */
 #define POOL_WIRE 1
+#define RULE_VALUE_MAX 512
 
 enum rule {
 #define RULE(name, word, kind, otherwise, min, max, choices, help) RULE_##name,
@@ -25,7 +26,8 @@ enum rule_kind {
 	RULE_IS_MS,
 	RULE_IS_CHOICE,
 	RULE_IS_FLAG,
-	RULE_IS_NAME
+	RULE_IS_NAME,
+	RULE_IS_TEXT
 };
 
 struct rule_row {
@@ -38,8 +40,8 @@ struct rule_row {
 };
 
 struct pool_rules {
-	char value[RULE_COUNT][64]; /* as stored, or the default */
-	bool is_set[RULE_COUNT];    /* stands in Redis */
+	char value[RULE_COUNT][RULE_VALUE_MAX]; /* as stored, or the default */
+	bool is_set[RULE_COUNT];                /* stands in Redis */
 	uint8_t salt[ENDPOINT_SALT_BYTES];
 	bool has_salt;
 	int64_t wire; /* 0: not stored yet */
@@ -58,6 +60,9 @@ void rules_init(struct pool_rules *rules);
 
 /* Takes one field of the hash; what is not valid keeps the default. */
 void rules_take(struct pool_rules *rules, const char *field, const char *value);
+
+/* The value of a COUNT or MS rule; the default where what is stored is no such number. */
+int64_t rules_number(const struct pool_rules *rules, enum rule rule);
 
 bool rules_flag(const struct pool_rules *rules, enum rule rule);
 

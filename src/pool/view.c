@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/packed.h"
 #include "pool/traffic.h"
 
 #define PAGE "1000"
+#define SLICE ((size_t)512)   /* the words of one command are bounded */
+#define COOLDOWNS_READ "9999" /* all, as lua/cooldown.lua bounds them */
 
 /* --- all members -------------------------------------------------------------------------------------------------- */
 
@@ -18,7 +21,7 @@ struct scan {
 	void *arg;
 	enum pool_key set; /* KEY_POOL, then KEY_PARKED */
 	char cursor[24];
-	size_t count, size, page; /* views[page..count) wait for their offsets */
+	size_t count, size, page; /* views[page..count) wait for their offsets and health */
 	struct member_view *views;
 };
 
@@ -103,22 +106,82 @@ static int keep_member(struct scan *scan, const struct reply *id, const struct r
 		return -ENOMEM;
 	memcpy(view.id, text, view.id_len + 1);
 	view.allocations = view.score;
+	view.reason = -1;
 	scan->views[scan->count++] = view;
 	return 0;
 }
 
 static void next_page(struct scan *scan);
 
+/* Asks for one field of each member of the slice. */
+static int read_slice(struct scan *scan, enum pool_key hash, store_cb *cb)
+{
+	struct word words[2 + SLICE];
+	size_t n = scan->count - scan->page;
+
+	n = n < SLICE ? n : SLICE;
+	words[0] = WORD("HMGET");
+	words[1] = pool_key(pool_keys(scan->pool), hash);
+	for (size_t i = 0; i < n; i++)
+		words[2 + i] = (struct word){scan->views[scan->page + i].id,
+					     scan->views[scan->page + i].id_len};
+	return store_command(pool_store(scan->pool), STORE_IDEMPOTENT, words, 2 + n, cb, scan);
+}
+
+/* The result of a slice that was asked for, the failure told. */
+static int slice_result(struct scan *scan, int result, const struct reply *reply)
+{
+	if (!result && !reply_count(reply))
+		result = REASON_STORE_REFUSED; /* no server answers HMGET so */
+	if (result)
+		scan_end(scan, result, reply_text(reply, NULL));
+	return result;
+}
+
+static int reason_of(const char *health)
+{
+	char word[40];
+
+	packed_copy(health, "reason", word, sizeof word);
+	for (int reason = 0; *word && reason < REASON_COUNT; reason++)
+		if (!strcmp(reason_row(reason)->word, word))
+			return reason;
+	return -1;
+}
+
+static enum view_health health_of(const char *health)
+{
+	char state[8];
+
+	packed_copy(health, "state", state, sizeof state);
+	if (!*state)
+		return VIEW_UNJUDGED;
+	return strcmp(state, "up") ? VIEW_DOWN : VIEW_UP;
+}
+
+static void on_healths(int result, const struct reply *reply, void *arg)
+{
+	struct scan *scan = arg;
+
+	if (slice_result(scan, result, reply))
+		return;
+	for (size_t i = 0; i < reply_count(reply); i++) {
+		struct member_view *view = &scan->views[scan->page + i];
+		const char *health = reply_text(reply_at(reply, i), NULL);
+
+		view->health = health_of(health);
+		view->reason = reason_of(health);
+	}
+	scan->page += reply_count(reply);
+	next_page(scan);
+}
+
 static void on_offsets(int result, const struct reply *reply, void *arg)
 {
 	struct scan *scan = arg;
 
-	if (!result && !reply_count(reply))
-		result = REASON_STORE_REFUSED; /* no server answers HMGET so */
-	if (result) {
-		scan_end(scan, result, reply_text(reply, NULL));
+	if (slice_result(scan, result, reply))
 		return;
-	}
 	for (size_t i = 0; i < reply_count(reply); i++) {
 		struct member_view *view = &scan->views[scan->page + i];
 		double offset;
@@ -126,24 +189,8 @@ static void on_offsets(int result, const struct reply *reply, void *arg)
 		if (!reply_double(reply_at(reply, i), &offset))
 			view->allocations = view->score - offset;
 	}
-	scan->page += reply_count(reply);
-	next_page(scan);
-}
-
-/* At most CHANGE_MAX-like slices: the words of one command are bounded. */
-static int read_offsets(struct scan *scan)
-{
-	struct word words[2 + 512];
-	size_t n = scan->count - scan->page;
-
-	n = n < 512 ? n : 512;
-	words[0] = WORD("HMGET");
-	words[1] = pool_key(pool_keys(scan->pool), KEY_OFFSET);
-	for (size_t i = 0; i < n; i++)
-		words[2 + i] = (struct word){scan->views[scan->page + i].id,
-					     scan->views[scan->page + i].id_len};
-	return store_command(pool_store(scan->pool), STORE_IDEMPOTENT, words, 2 + n, on_offsets,
-			     scan);
+	if (read_slice(scan, KEY_HEALTH, on_healths))
+		scan_end(scan, REASON_STORE_NOT_DONE, "");
 }
 
 static void on_page(int result, const struct reply *reply, void *arg)
@@ -178,7 +225,7 @@ static void next_page(struct scan *scan)
 	int r;
 
 	if (scan->page < scan->count) {
-		r = read_offsets(scan);
+		r = read_slice(scan, KEY_OFFSET, on_offsets);
 	} else if (strcmp(scan->cursor, "0") || scan->set == KEY_POOL) {
 		if (!strcmp(scan->cursor, "0"))
 			scan->set = KEY_PARKED;
@@ -214,6 +261,7 @@ struct telling {
 	struct member_story story;
 	int step;
 	char texts[3][4096];
+	char hosts[COOLDOWNS_TOLD][256];
 	char *field; /* room for a prefix and the id */
 	char id[];
 };
@@ -228,6 +276,10 @@ enum {
 	ASK_SECRET,
 	ASK_IN,
 	ASK_OUT,
+	ASK_STREAK,
+	ASK_DUE,
+	ASK_TIME,
+	ASK_COOLDOWNS,
 	ASK_END
 };
 
@@ -236,11 +288,17 @@ static const struct {
 	enum pool_key key;
 	const char *prefix;
 } questions[ASK_END] = {
-    [ASK_SCORE] = {"ZSCORE", KEY_POOL, ""},         [ASK_PARKED] = {"ZSCORE", KEY_PARKED, ""},
-    [ASK_OFFSET] = {"HGET", KEY_OFFSET, ""},        [ASK_PROXIES] = {"HGET", KEY_PROXIES, ""},
-    [ASK_ADMIN] = {"HGET", KEY_ADMIN, ""},          [ASK_HEALTH] = {"HGET", KEY_HEALTH, ""},
-    [ASK_SECRET] = {"HEXISTS", KEY_SECRETS, ""},    [ASK_IN] = {"HGET", KEY_TRAFFIC, TRAFFIC_IN},
+    [ASK_SCORE] = {"ZSCORE", KEY_POOL, ""},
+    [ASK_PARKED] = {"ZSCORE", KEY_PARKED, ""},
+    [ASK_OFFSET] = {"HGET", KEY_OFFSET, ""},
+    [ASK_PROXIES] = {"HGET", KEY_PROXIES, ""},
+    [ASK_ADMIN] = {"HGET", KEY_ADMIN, ""},
+    [ASK_HEALTH] = {"HGET", KEY_HEALTH, ""},
+    [ASK_SECRET] = {"HEXISTS", KEY_SECRETS, ""},
+    [ASK_IN] = {"HGET", KEY_TRAFFIC, TRAFFIC_IN},
     [ASK_OUT] = {"HGET", KEY_TRAFFIC, TRAFFIC_OUT},
+    [ASK_STREAK] = {"HGET", KEY_STREAKS, ""},
+    [ASK_DUE] = {"ZSCORE", KEY_DUE, ""},
 };
 
 static void take_score(struct member_story *story, const struct reply *reply, bool is_eligible)
@@ -254,10 +312,48 @@ static void take_score(struct member_story *story, const struct reply *reply, bo
 	story->view.score = story->view.allocations = score;
 }
 
+/* Entries are "host TAB member", those that end last first. */
+static void take_cooldowns(struct telling *telling, const struct reply *reply)
+{
+	struct member_story *story = &telling->story;
+	double until;
+
+	for (size_t i = 0; i + 1 < reply_count(reply); i += 2) {
+		const char *entry = reply_text(reply_at(reply, i), NULL);
+		size_t host_len = strcspn(entry, "\t");
+		char *host = telling->hosts[story->cooldown_count];
+
+		if (!entry[host_len] || strcmp(entry + host_len + 1, telling->id) ||
+		    host_len >= sizeof telling->hosts[0] ||
+		    reply_double(reply_at(reply, i + 1), &until) || until <= (double)story->now_ms)
+			continue;
+		memcpy(host, entry, host_len);
+		host[host_len] = '\0';
+		story->cooldowns[story->cooldown_count].host = host;
+		story->cooldowns[story->cooldown_count].until_ms = (int64_t)until;
+		if (++story->cooldown_count == COOLDOWNS_TOLD)
+			return;
+	}
+}
+
+static void take_text(struct telling *telling, const struct reply *reply)
+{
+	struct member_story *story = &telling->story;
+
+	snprintf(telling->texts[telling->step - ASK_PROXIES], sizeof telling->texts[0], "%s",
+		 reply_text(reply, NULL));
+	story->is_known =
+	    story->is_known || (telling->step == ASK_PROXIES && reply_kind(reply) == REPLY_TEXT);
+	if (telling->step == ASK_HEALTH) {
+		story->view.health = health_of(story->health);
+		story->view.reason = reason_of(story->health);
+	}
+}
+
 static void take_answer(struct telling *telling, const struct reply *reply)
 {
 	struct member_story *story = &telling->story;
-	double offset;
+	double offset, due;
 
 	switch (telling->step) {
 	case ASK_SCORE:
@@ -277,11 +373,21 @@ static void take_answer(struct telling *telling, const struct reply *reply)
 	case ASK_OUT:
 		story->bytes_out = reply_integer(reply, 0);
 		break;
+	case ASK_STREAK:
+		story->streak = reply_integer(reply, 0);
+		break;
+	case ASK_DUE:
+		story->due_ms = reply_double(reply, &due) ? -1 : (int64_t)due;
+		break;
+	case ASK_TIME:
+		story->now_ms = reply_integer(reply_at(reply, 0), 0) * 1000 +
+				reply_integer(reply_at(reply, 1), 0) / 1000;
+		break;
+	case ASK_COOLDOWNS:
+		take_cooldowns(telling, reply);
+		break;
 	default:
-		snprintf(telling->texts[telling->step - ASK_PROXIES], sizeof telling->texts[0],
-			 "%s", reply_text(reply, NULL));
-		story->is_known = story->is_known ||
-				  (telling->step == ASK_PROXIES && reply_kind(reply) == REPLY_TEXT);
+		take_text(telling, reply);
 	}
 }
 
@@ -304,7 +410,8 @@ static void on_answer(int result, const struct reply *reply, void *arg)
 	free(telling);
 }
 
-static int ask(struct telling *telling)
+/* A question about one field of the member. */
+static int ask_field(struct telling *telling)
 {
 	const char *prefix = questions[telling->step].prefix;
 	struct word words[] = {WORD(questions[telling->step].command),
@@ -314,6 +421,23 @@ static int ask(struct telling *telling)
 	stpcpy(stpcpy(telling->field, prefix), telling->id);
 	return store_command(pool_store(telling->pool), STORE_IDEMPOTENT, words, 3, on_answer,
 			     telling);
+}
+
+static int ask(struct telling *telling)
+{
+	const struct word cooldowns[] = {
+	    WORD("ZRANGE"), pool_key(pool_keys(telling->pool), KEY_COOLDOWN),
+	    WORD("0"),      WORD(COOLDOWNS_READ),
+	    WORD("REV"),    WORD("WITHSCORES")};
+	const struct word now[] = {WORD("TIME")};
+
+	if (telling->step == ASK_COOLDOWNS)
+		return store_command(pool_store(telling->pool), STORE_IDEMPOTENT, cooldowns, 6,
+				     on_answer, telling);
+	if (telling->step == ASK_TIME)
+		return store_command(pool_store(telling->pool), STORE_IDEMPOTENT, now, 1, on_answer,
+				     telling);
+	return ask_field(telling);
 }
 
 int pool_story(struct pool *pool, const char *id, story_cb *cb, void *arg)

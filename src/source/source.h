@@ -18,6 +18,7 @@ struct source_config {
 	enum list_format format;
 	enum source_split split; /* entries with such a tag go into the pool "<pool>.<tag>", too */
 	bool is_strict;          /* one rejected entry refuses the reading */
+	bool is_admitting;       /* newcomers are eligible at once, else candidates */
 	int64_t interval_ms;     /* of URLs, with a fifth of jitter */
 	int64_t grace_ms;        /* how long a member that is named no more stays */
 	int64_t timeout_ms;

@@ -20,11 +20,13 @@ static void on_supplied(int result, const char *error, const struct supply_resul
 		source_fail_store(source, result, error);
 		return;
 	}
-	log_info(
-	    "source loaded", LOG_TEXT("source", source->config.name),
-	    LOG_TEXT("pool", pool_name(supply_pool(source->branches[source->branch]))),
-	    LOG_NUMBER("joined", (int64_t)done->joined), LOG_NUMBER("known", (int64_t)done->known),
-	    LOG_NUMBER("missing", (int64_t)done->missing), LOG_NUMBER("left", (int64_t)done->left));
+	log_info("source loaded", LOG_TEXT("source", source->config.name),
+		 LOG_TEXT("pool", pool_name(supply_pool(source->branches[source->branch]))),
+		 LOG_NUMBER("joined", (int64_t)done->joined),
+		 LOG_NUMBER("candidates", (int64_t)done->candidates),
+		 LOG_NUMBER("known", (int64_t)done->known),
+		 LOG_NUMBER("missing", (int64_t)done->missing),
+		 LOG_NUMBER("left", (int64_t)done->left));
 	if (++source->branch < source->branch_count) {
 		supply_branch(source);
 		return;
@@ -44,7 +46,8 @@ static void on_founded(int result, const char *error, void *arg)
 
 	if (result)
 		source_fail_store(source, result, error);
-	else if (supply_run(branch, source->load, source->config.grace_ms, on_supplied, source))
+	else if (supply_run(branch, source->load, source->config.is_admitting,
+			    source->config.grace_ms, on_supplied, source))
 		source_fail(source, "out of memory");
 }
 

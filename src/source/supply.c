@@ -240,6 +240,7 @@ static void on_applied(int result, const char *error, const struct apply_result 
 	struct supply *supply = arg;
 
 	supply->done.joined = done->placed[PLACED_JOINED];
+	supply->done.candidates = done->placed[PLACED_CANDIDATE];
 	supply->done.known =
 	    done->placed[PLACED_ELIGIBLE] + done->placed[PLACED_PARKED] + done->placed[PLACED_LEFT];
 	snprintf(supply->cursor, sizeof supply->cursor, "0");
@@ -249,13 +250,13 @@ static void on_applied(int result, const char *error, const struct apply_result 
 		finish(supply, result, error);
 }
 
-int supply_run(struct supply *supply, const struct load *load, int64_t grace_ms, supply_cb *cb,
-	       void *arg)
+int supply_run(struct supply *supply, const struct load *load, bool is_admitting, int64_t grace_ms,
+	       supply_cb *cb, void *arg)
 {
 	struct apply_request request = {
 	    .load = load,
 	    .pool = supply->pool,
-	    .change = CHANGE_SUPPLY,
+	    .change = is_admitting ? CHANGE_SUPPLY : CHANGE_CANDIDATE,
 	    .source = supply->name,
 	    .tag = supply->tag,
 	    .value = supply->value,

@@ -12,7 +12,7 @@ struct supply;
 
 /* What a supply did. */
 struct supply_result {
-	uint64_t joined, known, missing, left;
+	uint64_t joined, candidates, known, missing, left;
 };
 
 /* `result`: 0, or a store's reason with its error. */
@@ -25,10 +25,11 @@ MUST_USE int supply_new(struct supply **ret, struct loop *loop, struct pool *poo
 /* After store_free(), which ends what is under way. Accepts NULL. */
 void supply_free(struct supply *supply);
 
-/* Brings the pool in line with `load`, which outlives the callback. Members missing for `grace_ms` leave the source. `cb` runs
+/* Brings the pool in line with `load`, which outlives the callback; newcomers are eligible at once if `is_admitting`, else
+ * candidates. Members missing for `grace_ms` leave the source. `cb` runs
  * once, never before this returns. One at a time. 0 or -errno. */
-MUST_USE int supply_run(struct supply *supply, const struct load *load, int64_t grace_ms,
-			supply_cb *cb, void *arg);
+MUST_USE int supply_run(struct supply *supply, const struct load *load, bool is_admitting,
+			int64_t grace_ms, supply_cb *cb, void *arg);
 
 /* Lets go of the members whose grace has passed since; `cb` as above. 0 if under way, -ENOENT: there is none yet. */
 MUST_USE int supply_release(struct supply *supply, int64_t grace_ms, supply_cb *cb, void *arg);

@@ -10,6 +10,7 @@ static const char *const siblings[KEY_COUNT] = {
     [KEY_PARKED] = "parked",   [KEY_OFFSET] = "offset",   [KEY_PROXIES] = "proxies",
     [KEY_ADMIN] = "admin",     [KEY_SECRETS] = "secrets", [KEY_HEALTH] = "health",
     [KEY_STREAKS] = "streaks", [KEY_DUE] = "due",         [KEY_COOLDOWN] = "cooldown",
+    [KEY_FAILING] = "failing", [KEY_FALLEN] = "fallen",   [KEY_ALARM] = "alarm",
     [KEY_LIVE] = "live",       [KEY_BUSY] = "busy",       [KEY_LEASES] = "leases",
     [KEY_HOLDERS] = "holders", [KEY_RULES] = "rules",     [KEY_TRAFFIC] = "traffic",
     [KEY_CLIENTS] = "clients",

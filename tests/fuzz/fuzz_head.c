@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/head.h"
+#include "dial/head.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 

@@ -169,3 +169,19 @@ def test_a_bad_item_of_a_list_is_refused(store, script, how, item):
     with pytest.raises(redis.ResponseError, match="^fairlead: "):
         script("field")("hash", how, "sources", "m", item)
     assert not store.exists("hash")
+
+
+# Offering and lifting -----------------------------------------------------------------------------
+
+
+def test_a_value_is_offered_only_where_the_key_is_absent(store, script):
+    store.hset("hash", mapping={"a": "state=disabled\tx=1", "b": "x=1"})
+    assert script("field")("hash", "offer", "state", "a", "paused", "b", "paused", "c", "paused") == 2
+    assert fields(store) == {b"a": b"state=disabled\tx=1", b"b": b"x=1\tstate=paused", b"c": b"state=paused"}
+
+
+def test_a_value_is_lifted_only_where_it_is_this_one(store, script):
+    store.hset("hash", mapping={"a": "state=disabled", "b": "state=paused\tx=1", "c": "state=paused"})
+    words = ["a", "paused", "b", "paused", "c", "paused", "d", "paused"]
+    assert script("field")("hash", "lift", "state", *words) == 2
+    assert fields(store) == {b"a": b"state=disabled", b"b": b"x=1"}

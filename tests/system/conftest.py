@@ -236,14 +236,15 @@ class Node:
 @pytest.fixture
 def node(binary, environment, folder, request):
     """node("--workers", 2, role="up", redis=...) starts one and waits until it serves. JSON logs, loopback allowed
-    (private=False: not). What still runs at the end of the test is stopped, and must end well."""
+    (private=False: not), members not checked (checks=True: they are). What still runs at the end of the test is stopped, and must end well."""
     nodes = []
 
-    def start(*words, role="gateway", redis=DEFAULT, private=True, env=None, wait=True):
+    def start(*words, role="gateway", redis=DEFAULT, private=True, checks=False, env=None, wait=True):
         port = 0 if role == "up" else peers.free_port()
         words = [role, "--log-format", "json", "--listen", f"127.0.0.1:{port}",
                  *([] if "--allow-port" in words else ["--allow-port", "1-65535"]),
-                 *(["--allow-private"] if private else []), *(str(word) for word in words)]
+                 *(["--allow-private"] if private else []),
+                 *(["--no-check"] if role == "up" and not checks else []), *(str(word) for word in words)]
         words += redis_words(redis, lambda: request.getfixturevalue("store"))
         it = Node([binary, *words], folder / f"stderr{len(nodes)}", environment | (env or {}))
         nodes.append(it)

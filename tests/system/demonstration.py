@@ -27,7 +27,7 @@ def demo(node):
 
     def start(*words, **options):
         peers.wait_for(lambda: all(map(can_bind, PLACES)), "the demonstration's ports are free", 60)
-        return node("--demo", *words, role="up", private=False, **options)
+        return node("--demo", *words, role="up", private=False, checks=True, **options)
 
     return start
 

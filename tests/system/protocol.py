@@ -112,6 +112,8 @@ class Stage:
         self.environment["HOME"] = str(folder)
         self.run("pool", "add", "--eligible", "--allow-private",
                  member if member == "direct://" else f"{member}:{self.server.port}")
+        # The member fails as often as a test likes: that has no consequences for the next one.
+        self.run("pool", "rules", "fall=1000", "cooldown_ms=0")
         self.gateway = self.start(words)
 
     def run(self, *words):

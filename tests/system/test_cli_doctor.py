@@ -21,14 +21,14 @@ def doctor(run):
 @pytest.mark.core
 def test_a_well_kept_redis_has_no_finding(redis_server, run, doctor):
     server = redis_server(appendonly="yes")
-    run("pool", "add", MEMBER, redis=server)
+    run("pool", "add", "--eligible", MEMBER, redis=server)
     findings = doctor(server, 0)
     assert {"version", "eviction", "persistence", "clock", "keys", "members"} <= findings.keys()
     assert {finding for finding, _ in findings.values()} == {"ok"}
 
 
 def test_the_private_server_has_no_finding(run, doctor):
-    run("pool", "add", MEMBER, redis=None)
+    run("pool", "add", "--eligible", MEMBER, redis=None)
     assert {finding for finding, _ in doctor(None, 0).values()} == {"ok"}
 
 
@@ -58,7 +58,7 @@ def test_a_key_of_another_type_is_an_error(store, doctor, key, belongs):
 
 
 def test_foreign_members_are_told_and_stay(store, run, doctor):
-    run("pool", "add", MEMBER)
+    run("pool", "add", "--eligible", MEMBER)
     store.client.zadd("proxies", {"what is this": 5, "bare.example:80": 1})
     finding, detail = doctor(store, 0)["members"]
     assert finding == "warning" and "what is this" in detail and "bare.example" not in detail

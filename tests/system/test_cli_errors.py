@@ -23,7 +23,7 @@ def the_line(done, *names):
 
 @pytest.fixture
 def filled(store, run):
-    run("pool", "add", MEMBER, "http://user:sesame@other.example:3128")
+    run("pool", "add", "--eligible", MEMBER, "http://user:sesame@other.example:3128")
     return store
 
 
@@ -86,8 +86,8 @@ def test_a_wrong_redis_url_is_wrong_usage(run, url, name):
 
 @pytest.mark.core
 def test_bad_input_creates_no_key_in_an_empty_redis(store, run):
-    run("pool", "add", "http://no-port.example", check=2)
-    run("pool", "add", "-", input="nonsense\n10.0.0.1:80\n", check=1)
+    run("pool", "add", "--eligible", "http://no-port.example", check=2)
+    run("pool", "add", "--eligible", "-", input="nonsense\n10.0.0.1:80\n", check=1)
     assert look.dumps(store) == {}
 
 
@@ -172,7 +172,7 @@ def test_a_key_of_another_type_is_told_and_nothing_changed(store, run, words):
 def test_a_sibling_key_of_another_type_stops_an_addition(store, run, key):
     store.client.set("{proxies}:pool:" + key, "of no use")
     before = look.dumps(store)
-    the_line(run("pool", "add", "-", input="http://user:sesame@new.example:80\n", check=1), "WRONGTYPE",
+    the_line(run("pool", "add", "--eligible", "-", input="http://user:sesame@new.example:80\n", check=1), "WRONGTYPE",
              key)
     assert look.dumps(store) == before
 

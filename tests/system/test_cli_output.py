@@ -12,7 +12,7 @@ MEMBERS = [f"http://m{i}.example:3128" for i in range(3)]
 
 @pytest.fixture
 def filled(store, run):
-    run("pool", "add", *MEMBERS)
+    run("pool", "add", "--eligible", *MEMBERS)
     return store
 
 
@@ -56,7 +56,7 @@ def test_more_allocations_than_one_round_holds_are_all_made(filled, run):
 
 
 def test_quiet_leaves_results_and_errors_alone(filled, run):
-    done = run("pool", "add", "--quiet", "http://new.example:80")
+    done = run("pool", "add", "--eligible", "--quiet", "http://new.example:80")
     assert (done.stdout, done.stderr) == ("", "")
     assert run("pool", "allocate", "--quiet", "--pool", "none", check=3).stderr.count("\n") == 1
 

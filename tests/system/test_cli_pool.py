@@ -32,15 +32,15 @@ def test_members_join_at_the_agreed_start(store, run, listed):
 @pytest.mark.core
 def test_adding_again_changes_nothing(store, run):
     members = [A, B, "http://user:sesame@c.example:3128"]
-    run("pool", "add", *members)
+    run("pool", "add", "--eligible", *members)
     run("pool", "allocate", "--count", 10)
     before = look.dumps(store)
-    assert "0 joined" in run("pool", "add", *members).stderr
+    assert "0 joined" in run("pool", "add", "--eligible", *members).stderr
     assert look.dumps(store) == before
 
 
 def test_equal_spellings_are_one_member(store, run):
-    run("pool", "add", A, "HTTP://A.EXAMPLE:3128", "a.example:3128", "http://a.example.:3128")
+    run("pool", "add", "--eligible", A, "HTTP://A.EXAMPLE:3128", "a.example:3128", "http://a.example.:3128")
     assert store.client.zrange("proxies", 0, -1) == [A]
 
 
@@ -54,14 +54,14 @@ def test_candidates_are_parked_until_they_are_restored(run, listed):
 
 
 def test_a_member_that_is_added_as_a_candidate_later_stays_eligible(run, listed):
-    run("pool", "add", A)
+    run("pool", "add", "--eligible", A)
     run("pool", "add", "--parked", A)
     assert listed()[A][0] == "eligible"
 
 
 @pytest.mark.core
 def test_a_parked_member_keeps_its_count_and_gets_no_turn(run, listed):
-    run("pool", "add", A, B)
+    run("pool", "add", "--eligible", A, B)
     run("pool", "allocate", "--count", 10)
     run("pool", "park", A)
     assert run("pool", "allocate", "--count", 3).stdout == (B + "\n") * 3
@@ -69,7 +69,7 @@ def test_a_parked_member_keeps_its_count_and_gets_no_turn(run, listed):
 
 
 def test_parking_twice_changes_nothing(store, run):
-    run("pool", "add", A, B)
+    run("pool", "add", "--eligible", A, B)
     run("pool", "park", A)
     before = look.dumps(store)
     run("pool", "park", A)
@@ -77,25 +77,25 @@ def test_parking_twice_changes_nothing(store, run):
 
 
 def test_adding_a_parked_member_does_not_bring_it_back(run, listed):
-    run("pool", "add", A)
+    run("pool", "add", "--eligible", A)
     run("pool", "park", A)
-    run("pool", "add", A)
+    run("pool", "add", "--eligible", A)
     assert listed()[A][0] == "parked"
 
 
 @pytest.mark.core
 def test_a_removed_member_is_forgotten_with_secret_and_count(store, run, listed):
     url = "http://user:sesame@a.example:3128"
-    run("pool", "add", url)
+    run("pool", "add", "--eligible", url)
     run("pool", "allocate", "--count", 9)
     run("pool", "remove", url)
     assert look.contents(store).keys() == {PREFIX + "rules"}
-    run("pool", "add", url)
+    run("pool", "add", "--eligible", url)
     assert list(listed().values()) == [("eligible", 0, 0)]
 
 
 def test_the_last_member_gone_the_pool_is_empty(run):
-    run("pool", "add", A, B)
+    run("pool", "add", "--eligible", A, B)
     run("pool", "remove", A, B)
     assert run("pool", "list").stdout == ""
     run("pool", "allocate", check=3)
@@ -105,7 +105,7 @@ def test_the_last_member_gone_the_pool_is_empty(run):
 @pytest.mark.parametrize("command", ["park", "restore", "remove", "show"])
 @pytest.mark.parametrize("others", [[], [B]], ids=["alone", "among others"])
 def test_an_unknown_member_is_named(store, run, command, others):
-    run("pool", "add", B)
+    run("pool", "add", "--eligible", B)
     words = [A] if command == "show" else [A, *others]
     stderr = run("pool", command, *words, check=1).stderr
     assert f"fairlead pool {command}: pool 'proxies' has no member {A}\n" in stderr
@@ -115,7 +115,7 @@ def test_an_unknown_member_is_named(store, run, command, others):
 def test_a_list_comes_from_standard_input_and_its_bad_lines_are_told(store, run):
     text = ("# a comment\r\n\r\na.example:3128\r\n10.0.0.1:80\r\n  http://b.example:3128 \r\nnonsense\r\n"
             "192.168.0.1:80\r\nc.example:3128")
-    stderr = run("pool", "add", "-", input=text).stderr
+    stderr = run("pool", "add", "--eligible", "-", input=text).stderr
     assert store.client.zrange("proxies", 0, -1) == [A, B, C]
     assert "standard input:4: bogon (2 in all): 10.0.0.1:80" in stderr
     assert "standard input:6: not-an-endpoint (1 in all): nonsense" in stderr
@@ -124,20 +124,20 @@ def test_a_list_comes_from_standard_input_and_its_bad_lines_are_told(store, run)
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "nonsense\n"], ids=["empty", "comments", "bad"])
 def test_a_list_without_a_proxy_fails(store, run, text):
-    assert run("pool", "add", "-", input=text, check=1).stderr.count("\n") >= 1
+    assert run("pool", "add", "--eligible", "-", input=text, check=1).stderr.count("\n") >= 1
     assert store.client.zcard("proxies") == 0
 
 
 def test_a_large_list_is_added_whole(store, run):
     lines = [f"http://host{i:05}.example:3128" for i in range(5000)]
-    assert "5000 joined" in run("pool", "add", "-", input="\n".join(lines)).stderr
+    assert "5000 joined" in run("pool", "add", "--eligible", "-", input="\n".join(lines)).stderr
     assert store.client.zrange("proxies", 0, -1) == lines
     assert len(run("pool", "list").stdout.splitlines()) == 1 + 5000
 
 
 @pytest.mark.core
 def test_the_list_is_in_the_order_of_turns(run):
-    run("pool", "add", A, B, C, "http://d.example:3128")
+    run("pool", "add", "--eligible", A, B, C, "http://d.example:3128")
     run("pool", "allocate", "--count", 6)
     run("pool", "park", A)
     lines = run("pool", "list", "--json").stdout.splitlines()
@@ -146,7 +146,7 @@ def test_the_list_is_in_the_order_of_turns(run):
 
 def test_the_statistics_count_members_and_allocations(run):
     run("pool", "rules", "start=100")
-    run("pool", "add", A, B, C)
+    run("pool", "add", "--eligible", A, B, C)
     run("pool", "allocate", "--count", 8)
     run("pool", "park", A)
     assert json.loads(run("pool", "stats", "--json").stdout) == {
@@ -155,7 +155,7 @@ def test_the_statistics_count_members_and_allocations(run):
 
 
 def test_a_member_is_shown_with_all_that_is_known(run):
-    run("pool", "add", "http://user:sesame@a.example:3128", B)
+    run("pool", "add", "--eligible", "http://user:sesame@a.example:3128", B)
     run("pool", "allocate", "--count", 4)
     run("pool", "park", B)
     shown = [json.loads(run("pool", "show", "--json", member).stdout)
@@ -168,9 +168,9 @@ def test_a_member_is_shown_with_all_that_is_known(run):
 
 @pytest.mark.parametrize("pool, tag", [("web", "{web}"), ("a{b}c", "a{b}c"), ("web{1", None), ("{web}x", "{web}x")])
 def test_a_pools_keys_share_its_tag(store, run, pool, tag):
-    run("pool", "add", "--pool", pool, A, check=0 if tag else 2)
+    run("pool", "add", "--eligible", "--pool", pool, A, check=0 if tag else 2)
     keys = set(look.contents(store))
-    assert keys == ({pool} | {f"{tag}:pool:{x}" for x in ("rules", "proxies", "health", "busy")} if tag
+    assert keys == ({pool} | {f"{tag}:pool:{x}" for x in ("rules", "proxies", "health", "busy", "due")} if tag
                     else set())
 
 
@@ -178,7 +178,7 @@ def test_foreign_members_take_their_turn_are_never_handed_out_and_stay(store, ru
     """The five lines choose bytewise among equals: the strange one has its turns, but is no proxy."""
     strange = "\x01what is this"
     store.client.zadd("proxies", {"bare.example:80": 1, strange: 0})
-    run("pool", "add", A)
+    run("pool", "add", "--eligible", A)
     printed = run("pool", "allocate", "--count", 4).stdout.splitlines()
     assert printed == [A, "http://bare.example:80", A, "http://bare.example:80"]
     assert len(listed()) == 3 and store.client.zscore("proxies", strange) == 3
@@ -189,6 +189,6 @@ def test_another_client_may_run_the_five_lines_meanwhile(store, run, listed):
 if not chosen then return nil end
 redis.call('ZINCRBY', KEYS[1], 1, chosen)
 return chosen"""
-    run("pool", "add", A, B)
+    run("pool", "add", "--eligible", A, B)
     assert [store.client.eval(lines, 1, "proxies"), run("pool", "allocate").stdout.strip()] == [A, B]
     assert listed() == {A: ("eligible", 1, 1), B: ("eligible", 1, 1)}

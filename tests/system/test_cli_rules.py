@@ -30,7 +30,7 @@ def returned(store, run):
     """Six members: five stand at 20 allocations, the one that was parked at 10 comes back under the rule `join`."""
 
     def prepare(join):
-        run("pool", "add", *MEMBERS)
+        run("pool", "add", "--eligible", *MEMBERS)
         run("pool", "allocate", "--count", 60)
         run("pool", "park", RETURNING)
         run("pool", "allocate", "--count", 50)
@@ -70,10 +70,10 @@ def test_the_next_600_allocations_follow_the_five_lines(run, returned, join, sco
 @pytest.mark.parametrize("join, start, score", [
     ("floor", 2, 5), ("floor", 50, 50), ("keep", 2, 2), ("keep", 50, 50), ("zero", 2, 0), ("zero", 50, 0)])
 def test_a_new_member_joins_by_the_rule(store, run, join, start, score):
-    run("pool", "add", *MEMBERS[:2])
+    run("pool", "add", "--eligible", *MEMBERS[:2])
     run("pool", "allocate", "--count", 10)
     run("pool", "rules", f"join={join}", f"start={start}")
-    run("pool", "add", RETURNING)
+    run("pool", "add", "--eligible", RETURNING)
     assert store.client.zscore("proxies", RETURNING) == score
     assert json.loads(run("pool", "show", "--json", RETURNING).stdout)["allocations"] == 0
 
@@ -94,9 +94,9 @@ def test_rules_are_those_of_one_pool(run):
 
 
 def test_private_addresses_become_the_rule_of_the_pool(store, run):
-    run("pool", "add", "--allow-private", "http://10.0.0.1:80")
+    run("pool", "add", "--eligible", "--allow-private", "http://10.0.0.1:80")
     assert store.client.hget("{proxies}:pool:rules", "allow_private") == "1"
-    run("pool", "add", "http://10.0.0.2:80")
+    run("pool", "add", "--eligible", "http://10.0.0.2:80")
 
 
 @pytest.mark.core
@@ -104,7 +104,7 @@ def test_private_addresses_become_the_rule_of_the_pool(store, run):
     "add " + RETURNING, "add --parked " + RETURNING, "remove " + MEMBERS[0], "park " + MEMBERS[0],
     "restore " + MEMBERS[1], "rules join=keep", "allocate", "allocate --count 9"])
 def test_a_pool_of_a_newer_fairlead_is_not_written_to(store, run, words):
-    run("pool", "add", *MEMBERS[:2])
+    run("pool", "add", "--eligible", *MEMBERS[:2])
     run("pool", "park", MEMBERS[1])
     store.client.hset("{proxies}:pool:rules", "wire", 2)
     before = look.dumps(store)
@@ -114,6 +114,6 @@ def test_a_pool_of_a_newer_fairlead_is_not_written_to(store, run, words):
 
 
 def test_a_pool_of_a_newer_fairlead_is_still_read(store, run):
-    run("pool", "add", MEMBERS[0])
+    run("pool", "add", "--eligible", MEMBERS[0])
     store.client.hset("{proxies}:pool:rules", "wire", 2)
     assert MEMBERS[0] in run("pool", "list").stdout

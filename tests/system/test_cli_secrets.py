@@ -26,7 +26,7 @@ def model_id(server, scheme, userinfo):
 def test_each_set_of_credentials_and_each_scheme_is_a_member(store, run):
     """T9."""
     urls = [f"http://u1:p1@{HOST}", f"http://u2:p2@{HOST}", f"http://{HOST}", f"socks5://{HOST}"]
-    run("pool", "add", *urls)
+    run("pool", "add", "--eligible", *urls)
     ids = [model_id(store, "http", "u1:p1"), model_id(store, "http", "u2:p2"), f"http://{HOST}", f"socks5://{HOST}"]
     assert set(store.client.zrange("proxies", 0, -1)) == set(ids)
     assert sorted(run("pool", "allocate", "--count", 8).stdout.split()) == sorted(urls * 2)
@@ -43,7 +43,7 @@ def test_each_set_of_credentials_and_each_scheme_is_a_member(store, run):
 ], ids=lambda text: repr(text)[:24])
 def test_credentials_are_kept_to_the_byte_in_canonical_form(store, run, typed, canonical):
     """T10."""
-    run("pool", "add", "-", input=f"http://{typed}@{HOST}\n")
+    run("pool", "add", "--eligible", "-", input=f"http://{typed}@{HOST}\n")
     assert run("pool", "allocate").stdout == f"http://{canonical}@{HOST}\n"
     assert store.client.hgetall(SECRETS) == {model_id(store, "http", canonical): canonical}
 
@@ -51,14 +51,14 @@ def test_credentials_are_kept_to_the_byte_in_canonical_form(store, run, typed, c
 @pytest.mark.parametrize("typed, reason", [
     ("us%3Aer:x", "colon-in-username"), ("user:a%0Ab", "credential-control-char"), (":x", "empty-user")])
 def test_credentials_that_nobody_can_send_are_rejected_with_the_reason(store, run, typed, reason):
-    assert reason in run("pool", "add", "-", input=f"http://{typed}@{HOST}\n", check=1).stderr
+    assert reason in run("pool", "add", "--eligible", "-", input=f"http://{typed}@{HOST}\n", check=1).stderr
     assert store.client.zcard("proxies") == 0 and not store.client.exists(SECRETS)
 
 
 def test_credentials_too_long_for_socks5_are_rejected_with_the_reason(store, run):
     """T10; RFC 1929: 1 to 255 bytes each."""
     text = f"socks5://user:{'x' * 256}@{HOST}\nsocks5://user:{'y' * 255}@{HOST}\n"
-    stderr = run("pool", "add", "-", input=text).stderr
+    stderr = run("pool", "add", "--eligible", "-", input=text).stderr
     assert "standard input:1: credential-too-long" in stderr and "xxx" not in stderr
     assert store.client.zcard("proxies") == 1
 
@@ -66,12 +66,12 @@ def test_credentials_too_long_for_socks5_are_rejected_with_the_reason(store, run
 @pytest.mark.core
 def test_two_pools_name_the_same_credentials_differently(store, run):
     for pool in ("one", "two"):
-        run("pool", "add", "--pool", pool, f"http://user:sesame@{HOST}")
+        run("pool", "add", "--eligible", "--pool", pool, f"http://user:sesame@{HOST}")
     assert store.client.zrange("one", 0, -1) != store.client.zrange("two", 0, -1)
 
 
 def test_a_pool_that_many_found_at_once_has_one_salt(store, binary, environment):
-    words = [binary, "pool", "add", "--quiet", f"http://user:sesame@{HOST}", "--redis", store.url]
+    words = [binary, "pool", "add", "--eligible", "--quiet", f"http://user:sesame@{HOST}", "--redis", store.url]
     processes = [subprocess.Popen(words, env=environment) for _ in range(8)]
     assert [process.wait(peers.WAIT_S) for process in processes] == [0] * 8
     assert store.client.zrange("proxies", 0, -1) == [model_id(store, "http", "user:sesame")]
@@ -82,7 +82,7 @@ def test_a_pool_that_many_found_at_once_has_one_salt(store, binary, environment)
 def sesame(store, run):
     """A pool whose passwords all say sesame."""
     text = f"http://user:open-sesame@{HOST}\nsocks5h://u:sesame%20me@{HOST}\nhttp://sesame.user:x@a.example:1\n"
-    run("pool", "add", "-", input=text)
+    run("pool", "add", "--eligible", "-", input=text)
     run("pool", "allocate", "--count", 7, "--id")
     run("pool", "park", "-v", store.client.zrange("proxies", 0, 0)[0])
     return store
@@ -121,13 +121,13 @@ def test_an_error_about_a_url_hides_its_secret(store, run, words):
 
 
 def test_a_bad_line_of_a_list_is_told_without_its_secret(store, run):
-    done = run("pool", "add", "-", input="http://user:sesame@10.0.0.1:80\nuser:sesame@proxy.example:0\n", check=1)
+    done = run("pool", "add", "--eligible", "-", input="http://user:sesame@10.0.0.1:80\nuser:sesame@proxy.example:0\n", check=1)
     assert "bogon" in done.stderr and "sesame" not in done.stderr
 
 
 @pytest.mark.core
 @pytest.mark.parametrize("words", [
-    ["pool", "add", f"http://user:sesame@{HOST}"], ["pool", "show", f"http://user:sesame@{HOST}"],
+    ["pool", "add", "--eligible", f"http://user:sesame@{HOST}"], ["pool", "show", f"http://user:sesame@{HOST}"],
     ["pool", "list"], ["keeper"]])
 def test_no_secret_stays_on_the_command_line(binary, environment, words):
     """A Redis that never answers holds the command, so that others could look."""
@@ -156,13 +156,13 @@ def test_no_process_of_a_node_shows_the_password_of_redis(redis_server, node):
 
 
 def test_credentials_on_the_command_line_are_warned_about(store, run):
-    assert "pool add -" in run("pool", "add", f"http://user:sesame@{HOST}").stderr
-    assert run("pool", "add", f"http://{HOST}").stderr.count("\n") == 1
+    assert "pool add -" in run("pool", "add", "--eligible", f"http://user:sesame@{HOST}").stderr
+    assert run("pool", "add", "--eligible", f"http://{HOST}").stderr.count("\n") == 1
 
 
 def test_the_log_of_a_gateway_tells_no_secret(store, run, node):
     member = f"http://user:sesame@127.0.0.1:{peers.free_port()}"
-    run("pool", "add", "--allow-private", "-", input=member)
+    run("pool", "add", "--eligible", "--allow-private", "-", input=member)
     gateway = node("--verbose")
     with gateway.connect() as client:
         client.send(b"GET http://127.0.0.1:9/ HTTP/1.1\r\nHost: 127.0.0.1:9\r\n\r\n")

@@ -9,7 +9,7 @@ MEMBER = "http://m.example:3128"
 
 @pytest.fixture
 def counted(store, run):
-    run("pool", "add", MEMBER)
+    run("pool", "add", "--eligible", MEMBER)
     store.client.hset("{proxies}:pool:traffic", mapping={"in:" + MEMBER: 7, "out:" + MEMBER: 8_000_000_000, "in:": 9,
                                                          "out:": 8_000_000_001})
     store.client.hset("{proxies}:pool:clients", mapping={"in:bob": 1, "out:bob": 1, "in:al\x1bice": 2, "out:al\x1bice": 5})

@@ -173,7 +173,8 @@ def test_a_body_still_on_its_way_is_sent_from_its_beginning(gateway_to_two, meth
     assert gateway.request()["tries"] == 2
 
 
-def test_a_retry_does_not_mix_pipelined_requests(gateway_to_two):
+def test_a_retry_does_not_mix_pipelined_requests(gateway_to_two, run):
+    run("pool", "rules", "fall=1000")
     gateway, first, second = gateway_to_two(wire.closes, wire.echoes)
     raws = [wire.request("PUT", f"http://o.test/{i}", b"body%d" % i) for i in range(6)]
     with gateway.connect() as client:

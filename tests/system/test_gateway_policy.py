@@ -86,9 +86,10 @@ def test_a_host_gets_so_many_requests_a_second(node, add, upstream, words):
     assert status(gateways[0], "http://other.test/")[0] == 200
 
 
-def test_limits_give_back_what_failed(node, add, upstream):
+def test_limits_give_back_what_failed(node, add, run, upstream):
     server = upstream(wire.resets)
     add(server.url)
+    run("pool", "rules", "fall=1000")  # or its only member would be parked
     gateway = node("--host-concurrent", 1, "--client-concurrent", 1)
     assert [status(gateway)[0] for _ in range(5)] == [502] * 5
 

@@ -262,7 +262,7 @@ def test_options_names_the_target_as_a_whole(gateway_to, run, upstream, path, to
         client.ask(wire.request("OPTIONS", url + path))
     assert server.connections[0].head.target == url + to_proxy
     run("pool", "remove", server.url)
-    run("pool", "add", "--allow-private", "direct://")
+    run("pool", "add", "--eligible", "--allow-private", "direct://")
     with gateway.connect() as client:
         client.ask(wire.request("OPTIONS", url + path))
     assert origin.connections[0].head.target == to_origin

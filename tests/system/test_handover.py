@@ -328,7 +328,7 @@ def test_a_killed_supervisor_takes_old_children_along(node, add, upstream, go):
 
 def test_the_private_server_runs_on(node, run, folder, add):
     running = node(role="up", redis=None)
-    run("pool", "add", "http://member.example:3128", redis=None)
+    run("pool", "add", "--eligible", "http://member.example:3128", redis=None)
     (server,) = look.processes(f"unixsocket:{folder}")
     take_over(running)
     assert look.processes(f"unixsocket:{folder}") == [server]

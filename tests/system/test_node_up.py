@@ -66,7 +66,7 @@ def test_the_demonstration_admits_exactly_its_addresses(demo, store):
 
 
 def test_other_members_stay_when_a_demonstration_ends(demo, store, run):
-    run("pool", "add", MEMBER)
+    run("pool", "add", "--eligible", MEMBER)
     demo().stop()
     assert store.client.zrange("proxies", 0, -1) == [MEMBER]
 
@@ -122,7 +122,7 @@ def test_sigterm_lets_a_request_in_progress_end(node, store, run, upstream):
         go_on.wait(peers.WAIT_S)
         wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate")
 
-    run("pool", "add", "--allow-private", upstream(slow).url)
+    run("pool", "add", "--eligible", "--allow-private", upstream(slow).url)
     running = node(role="up")
     with running.connect() as client:
         client.send(b"GET http://origin.test/ HTTP/1.1\r\nHost: origin.test\r\n\r\n")
@@ -241,7 +241,7 @@ def test_a_node_killed_at_any_moment_of_its_start_leaves_nothing_in_the_way(node
     with contextlib.suppress(subprocess.TimeoutExpired):
         running.process.wait(delay_ms / 1000)
     running.kill()
-    run("pool", "add", MEMBER, redis=None)
+    run("pool", "add", "--eligible", MEMBER, redis=None)
     run("pool", "allocate", redis=None)
     try:
         peers.wait_for(lambda: look.processes(folder) == [], "no process is left", GONE_S / 3)
@@ -343,7 +343,7 @@ def test_a_key_of_another_type_ends_the_start_of_a_node_that_would_write_it(stor
 
 
 def test_a_node_does_not_write_to_a_pool_of_a_newer_fairlead(store, run, folder):
-    run("pool", "add", MEMBER)
+    run("pool", "add", "--eligible", MEMBER)
     store.client.hset("{proxies}:pool:rules", "wire", 2)
     (folder / "list").write_text("a.example:3128\n")
     before = look.dumps(store)
@@ -352,7 +352,7 @@ def test_a_node_does_not_write_to_a_pool_of_a_newer_fairlead(store, run, folder)
 
 
 def test_a_gateway_does_not_allocate_from_a_pool_of_a_newer_fairlead(store, run, node):
-    run("pool", "add", MEMBER)
+    run("pool", "add", "--eligible", MEMBER)
     store.client.hset("{proxies}:pool:rules", "wire", 2)
     gateway = node()
     with gateway.connect() as client:

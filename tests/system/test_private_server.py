@@ -85,7 +85,7 @@ def test_it_is_started_on_demand_for_its_user_alone(place, user, servers):
 
 @pytest.mark.core
 def test_the_last_stops_it_and_no_write_is_lost(private, servers, allocations):
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     private("pool", "allocate", "--count", 100)
     assert servers() == []
     assert allocations() == 100
@@ -94,7 +94,7 @@ def test_the_last_stops_it_and_no_write_is_lost(private, servers, allocations):
 
 @pytest.mark.core
 def test_parallel_commands_share_one_server(binary, environment, private, servers, allocations):
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     most = 0
     processes = [subprocess.Popen([binary, "pool", "allocate"], env=environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, encoding="utf-8") for _ in range(20)]
@@ -109,7 +109,7 @@ def test_parallel_commands_share_one_server(binary, environment, private, server
 def test_a_command_beside_a_node_leaves_the_server_running(private, user, servers):
     user()
     before = servers()
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     private("pool", "allocate")
     assert servers() == before
 
@@ -131,21 +131,21 @@ def test_stale_socket_and_lock_files_heal(place, private, servers):
         (place / name).write_text("left by a killed process")
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(place / "redis.sock"))
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     assert servers() == []
 
 
 def test_a_socket_of_nobodys_file_heals(place, private, servers):
     place.mkdir(mode=0o700)
     (place / "redis.sock").write_text("no socket")
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
 
 
 def kill_and_restart_by(place, private, servers, action):
     """Fills a pool, kills the server, lets `action` happen; a new server must have come with all counts."""
     with client_of(place) as client:
         client.config_set("appendfsync", "always")
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     private("pool", "allocate", "--count", 100)
     before = servers()
     look.kill(before)
@@ -180,7 +180,7 @@ def test_a_killed_server_is_started_again_by_the_next_command(place, node, priva
 
 def test_a_server_that_loses_its_last_second_tells_the_counts_before_it(place, user, private, servers, allocations):
     user()
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     private("pool", "allocate", "--count", 100)
     with client_of(place) as client:
         peers.wait_for(lambda: client.info("persistence")["aof_pending_bio_fsync"] == 0, "all is on disk")
@@ -191,7 +191,7 @@ def test_a_server_that_loses_its_last_second_tells_the_counts_before_it(place, u
 
 def test_killed_user_and_server_leave_nothing_in_the_way(place, user, private, servers, allocations):
     running = user()
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     running.process.kill()
     look.kill(servers())
     running.process.wait(peers.WAIT_S)
@@ -208,7 +208,7 @@ def test_a_server_whose_user_was_killed_is_stopped_by_the_next_last(user, privat
 
 def test_a_long_state_directory_works(folder, private, servers, allocations):
     long = folder / ("d" * 120) / "state"
-    private("pool", "add", "--state-dir", long, *MEMBERS)
+    private("pool", "add", "--eligible", "--state-dir", long, *MEMBERS)
     private("pool", "allocate", "--count", 10, "--state-dir", long)
     assert allocations("--state-dir", long) == 10
     assert (long / "appendonlydir").is_dir()
@@ -218,7 +218,7 @@ def test_a_long_state_directory_works(folder, private, servers, allocations):
 
 def test_two_long_state_directories_have_a_server_each(folder, private, servers, allocations):
     first, second = (folder / ("d" * 120) / name for name in ("one", "two"))
-    private("pool", "add", "--state-dir", first, *MEMBERS)
+    private("pool", "add", "--eligible", "--state-dir", first, *MEMBERS)
     assert allocations("--state-dir", second) == 0
     private("pool", "allocate", "--state-dir", second, check=3)
 
@@ -236,7 +236,7 @@ def test_valkey_serves_as_well(folder, private, servers, allocations):
     (folder / "bin").mkdir()
     (folder / "bin" / "valkey-server").symlink_to(peers.program("redis-server", "valkey-server"))
     env = {"PATH": str(folder / "bin")}
-    private("pool", "add", *MEMBERS, env=env)
+    private("pool", "add", "--eligible", *MEMBERS, env=env)
     private("pool", "allocate", "--count", 4, env=env)
     assert allocations() == 4
 
@@ -249,7 +249,7 @@ def test_valkey_serves_as_well(folder, private, servers, allocations):
     ids=["flag", "environment", "XDG_STATE_HOME", "HOME", "relative XDG_STATE_HOME"])
 def test_the_state_directory_is_where_it_was_named(folder, private, servers, words, env, where):
     words = [word.format(folder=folder) for word in words]
-    private("pool", "add", *MEMBERS, *words, env={k: v.format(folder=folder) for k, v in env.items()})
+    private("pool", "add", "--eligible", *MEMBERS, *words, env={k: v.format(folder=folder) for k, v in env.items()})
     assert [path.parent for path in folder.rglob("appendonlydir")] == [folder / where]
     assert mode(folder / where) == 0o700
 
@@ -257,7 +257,7 @@ def test_the_state_directory_is_where_it_was_named(folder, private, servers, wor
 def test_two_spellings_of_a_directory_are_one_server(folder, user, private, servers):
     (folder / "link").symlink_to("mine")
     user("--state-dir", folder / "mine")
-    private("pool", "add", "--state-dir", folder / "link", *MEMBERS)
+    private("pool", "add", "--eligible", "--state-dir", folder / "link", *MEMBERS)
     assert len(servers()) == 1
 
 
@@ -272,12 +272,12 @@ def test_a_directory_of_another_user_is_refused(folder, private, servers):
 
 def test_a_directory_that_others_may_read_is_closed(place, private, servers):
     place.mkdir(mode=0o755)
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     assert mode(place) == 0o700
 
 
 def test_a_server_that_cannot_start_tells_why_and_where_to_look(place, private, servers):
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     for path in (place / "appendonlydir").iterdir():
         path.write_bytes(b"this is no append-only file\n")
     done = private("pool", "list", check=1)
@@ -296,13 +296,13 @@ def test_the_server_holds_none_of_our_descriptors_and_its_own_session(place, use
 def test_the_servers_log_does_not_grow_for_ever(place, private, servers):
     place.mkdir(mode=0o700)
     (place / "redis.log").write_bytes(b"x" * 79 + b"\n" * 100_000 + b"y" * (8 << 20))
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     assert (place / "redis.log").stat().st_size < 2 << 20
 
 
 def test_kills_while_many_come_and_go_lose_and_invent_no_count(binary, environment, private, servers, allocations):
     """Whoever is the first, the last, or killed in between: what was printed was counted, and no server is left."""
-    private("pool", "add", *MEMBERS)
+    private("pool", "add", "--eligible", *MEMBERS)
     printed = begun = 0
     for step in range(10):
         processes = [subprocess.Popen([binary, "pool", "allocate"], env=environment, stdout=subprocess.PIPE,

@@ -422,7 +422,7 @@ def test_both_may_drop_it_at_once(sections, store, folder):
 @pytest.mark.core
 def test_who_was_added_by_the_operator_stays(supplied, store, run, path):
     it = supplied(text_of(1, 2), *NOW)
-    run("pool", "add", member(2))
+    run("pool", "add", "--eligible", member(2))
     assert record(store, member(2))["sources"] == {"operator", f"list:{path}"}
     replace(path, text_of(1))
     it.loses(1)

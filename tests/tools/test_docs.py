@@ -269,7 +269,7 @@ def test_the_command_of_that_example_prints_the_digest():
 def test_the_program_makes_the_same_identifier(store):
     example = worked_example()
     store.client.hset("{proxies}:pool:rules", "salt", example["salt, as the rules hold it"])
-    store.fairlead("pool", "add", "-", given="http://alice:p%40ss%3Aword@proxy1.example:3128\n")
+    store.fairlead("pool", "add", "--eligible", "-", given="http://alice:p%40ss%3Aword@proxy1.example:3128\n")
     assert store.client.zrange("proxies", 0, -1) == [example["identifier"]]
     assert store.client.hgetall("{proxies}:pool:secrets") == {
         example["identifier"]: example["canonical credentials"]}
@@ -284,7 +284,7 @@ def client_in_ten_lines():
 def test_the_client_in_ten_lines_takes_turns_and_knows_passwords(store):
     take_proxy = client_in_ten_lines()
     given = ["http://alice:p%40ss@proxy1.example:3128", "http://192.0.2.1:3128"]
-    store.fairlead("pool", "add", "-", given="\n".join(given))
+    store.fairlead("pool", "add", "--eligible", "-", given="\n".join(given))
     store.client.zadd("proxies", {"198.51.100.1:8080": 0})
     taken = collections.Counter(take_proxy(store.client, "proxies") for _ in range(6))
     assert taken == dict.fromkeys([*given, "http://198.51.100.1:8080"], 2)
@@ -322,7 +322,7 @@ def test_every_error_that_decides_an_outcome_is_named():
 def shares(store, rule, before, until):
     """The next 600 allocations, as docs/operations.md has them made."""
     members = [f"http://192.0.2.{i}:8080" for i in range(1, 7)]
-    store.fairlead("pool", "add", *members)
+    store.fairlead("pool", "add", "--eligible", *members)
     store.fairlead("pool", "allocate", "--count", str(before))
     store.fairlead("pool", "park", members[5])
     store.fairlead("pool", "allocate", "--count", str(until))
@@ -347,7 +347,7 @@ def test_the_redis_user_of_the_manual_may_do_all_that_is_needed(tmp_path):
         server.wait()
         source = tmp_path / "list.txt"
         source.write_text("192.0.2.3:1\nhttp://user:password@192.0.2.4:1\n")
-        for words in ("add http://192.0.2.1:1 http://192.0.2.2:1", "allocate --count 5", "park http://192.0.2.1:1",
+        for words in ("add --eligible http://192.0.2.1:1 http://192.0.2.2:1", "add http://192.0.2.9:1", "allocate --count 5", "park http://192.0.2.1:1",
                       "restore http://192.0.2.1:1", "show http://192.0.2.1:1", "list", "stats", "rules start=1",
                       f"import {source}", f"import --eligible {source}", "export",
                       "remove http://192.0.2.1:1"):
@@ -355,6 +355,13 @@ def test_the_redis_user_of_the_manual_may_do_all_that_is_needed(tmp_path):
         assert "error" not in server.fairlead("doctor", user="fairlead:sesame@")
     finally:
         server.stop()
+
+
+def test_the_redis_user_of_the_manual_may_run_every_script():
+    block = next(block for block in blocks("docs/operations.md", "") if block.startswith("user fairlead"))
+    calls_ = {name.lower() for script in ROOT.glob("lua/*.lua")
+              for name in re.findall(r"redis\.call\('([A-Z]+)'", script.read_text())}
+    assert len(calls_) > 15 and calls_ <= set(re.findall(r"\+(\w+)", block))
 
 
 # Lists
@@ -394,7 +401,7 @@ def test_what_https_means_is_as_the_page_says():
 
 def test_an_export_is_imported_as_the_page_says(store):
     members = ["http://alice:p%40ss@proxy1.example:3128", "socks5h://[2001:db8::7]:1080"]
-    store.fairlead("pool", "add", *members, "direct://")
+    store.fairlead("pool", "add", "--eligible", *members, "direct://")
     store.fairlead("pool", "park", members[1])
     exported = store.fairlead("pool", "export")
     assert sorted(line for line in exported.splitlines() if not line.startswith("#")) == sorted(members)

@@ -376,7 +376,8 @@ def debian(tree):
 
 
 RUN_PACKAGES = ("build-essential meson ninja-build pkg-config libevent-dev libhiredis-dev libssl-dev libjansson-dev "
-                "libinih-dev libcurl4-openssl-dev ca-certificates uthash-dev scdoc curl python3").split()
+                "libinih-dev libcurl4-openssl-dev libmaxminddb-dev ca-certificates uthash-dev scdoc curl "
+                "python3").split()
 
 
 @pytest.mark.parametrize("server", ["redis-server", "valkey-server"])

@@ -110,9 +110,9 @@ static void test_a_parked_member_keeps_its_count_and_comes_back_by_the_rule(void
 		change_one(&p, CHANGE_ADD, A, PLACED_JOINED);
 		change_one(&p, CHANGE_ADD, B, PLACED_JOINED);
 		redis_ask(&p.redis, "ZADD pool 5 " A " 9 " B);
-		change_one(&p, CHANGE_PARK, A, PLACED_LEFT);
+		change_one(&p, CHANGE_PAUSE, A, PLACED_LEFT);
 		assert_scores(&p, B " 9", A " 5");
-		change_one(&p, CHANGE_PARK, A, PLACED_PARKED);
+		change_one(&p, CHANGE_PAUSE, A, PLACED_PARKED);
 		change_one(&p, CHANGE_RESTORE, A, PLACED_JOINED);
 		assert_scores(&p, rows[i].restored, "");
 		change_one(&p, CHANGE_RESTORE, A, PLACED_ELIGIBLE);
@@ -127,7 +127,7 @@ static void test_a_paused_member_is_not_brought_back_by_a_list(void **state)
 	(void)state;
 	pool_stage_begin(&p);
 	change_one(&p, CHANGE_ADD, A, PLACED_JOINED);
-	change_one(&p, CHANGE_PARK, A, PLACED_LEFT);
+	change_one(&p, CHANGE_PAUSE, A, PLACED_LEFT);
 	change_one(&p, CHANGE_ADD, A, PLACED_PARKED);
 	assert_scores(&p, "", A " 0");
 	pool_stage_end(&p);
@@ -191,7 +191,7 @@ static void test_removing_forgets_all_but_the_others(void **state)
 
 static void test_an_unknown_member_gets_no_field(void **state)
 {
-	static const enum change kinds[] = {CHANGE_PARK, CHANGE_RESTORE, CHANGE_REMOVE};
+	static const enum change kinds[] = {CHANGE_PAUSE, CHANGE_RESTORE, CHANGE_REMOVE};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
@@ -215,7 +215,7 @@ static void test_unknown_members_among_known_ones_keep_their_places(void **state
 	pool_stage_begin(&p);
 	change_one(&p, CHANGE_ADD, A, PLACED_JOINED);
 	change_one(&p, CHANGE_ADD, B, PLACED_JOINED);
-	outcome = change(&p, CHANGE_PARK, items, 4);
+	outcome = change(&p, CHANGE_PAUSE, items, 4);
 	assert_int_equal(outcome.result, 0);
 	assert_int_equal(outcome.placed[0], PLACED_UNKNOWN);
 	assert_int_equal(outcome.placed[1], PLACED_LEFT);
@@ -232,7 +232,7 @@ static void test_a_foreign_member_can_be_parked(void **state)
 	(void)state;
 	pool_stage_begin(&p);
 	redis_ask(&p.redis, "ZADD pool 3 foreign:1");
-	change_one(&p, CHANGE_PARK, "foreign:1", PLACED_LEFT);
+	change_one(&p, CHANGE_PAUSE, "foreign:1", PLACED_LEFT);
 	assert_scores(&p, "", "foreign:1 3");
 	change_one(&p, CHANGE_RESTORE, "foreign:1", PLACED_JOINED);
 	assert_scores(&p, "foreign:1 3", "");
@@ -272,7 +272,7 @@ static void test_a_change_that_was_cut_off_is_completed_by_the_same(void **state
 	change_one(&p, CHANGE_ADD, A, PLACED_JOINED);
 	/* Who parked died after the field and before the placing. */
 	redis_ask(&p.redis, "HSET {pool}:pool:admin " A " state=paused");
-	change_one(&p, CHANGE_PARK, A, PLACED_PARKED);
+	change_one(&p, CHANGE_PAUSE, A, PLACED_PARKED);
 	assert_scores(&p, "", A " 0");
 	pool_stage_end(&p);
 }

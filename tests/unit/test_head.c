@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/head.h"
+#include "dial/head.h"
 
 /* The texts of a head that was written, for as long as it is looked at. */
 static struct buffer out;

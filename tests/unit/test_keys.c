@@ -48,7 +48,8 @@ static void test_the_keys_are_those_of_the_contract(void **state)
 	    [KEY_STREAKS] = "streaks", [KEY_DUE] = "due",         [KEY_COOLDOWN] = "cooldown",
 	    [KEY_LIVE] = "live",       [KEY_BUSY] = "busy",       [KEY_LEASES] = "leases",
 	    [KEY_HOLDERS] = "holders", [KEY_RULES] = "rules",     [KEY_TRAFFIC] = "traffic",
-	    [KEY_CLIENTS] = "clients",
+	    [KEY_CLIENTS] = "clients", [KEY_FAILING] = "failing", [KEY_FALLEN] = "fallen",
+	    [KEY_ALARM] = "alarm",
 	};
 	struct pool_keys keys;
 	char error[200], text[100];

@@ -188,6 +188,17 @@ static void test_an_option_of_another_command_is_refused(void **state)
 	refuse("fairlead --tries 3", "--tries needs a command; see 'fairlead help'");
 }
 
+static void test_an_option_of_another_command_may_stand_for_ones_own(void **state)
+{
+	(void)state;
+	accept("fairlead judge --listen 192.0.2.1:80 --judge-listen 192.0.2.2:80", "judge");
+	assert_int_equal(conf_count(&cli.conf, CONF_JUDGE_LISTEN), 2);
+	assert_string_equal(conf_at(&cli.conf, CONF_JUDGE_LISTEN, 0), "192.0.2.1:80");
+	assert_false(conf_is_set(&cli.conf, CONF_LISTEN));
+	accept("fairlead gateway --listen 192.0.2.1:80", "gateway");
+	assert_false(conf_is_set(&cli.conf, CONF_JUDGE_LISTEN));
+}
+
 static void test_a_missing_value_is_asked_for(void **state)
 {
 	const char *text = "--count needs a value: N; see 'fairlead pool allocate --help'";
@@ -350,6 +361,7 @@ int main(void)
 	    TEST(test_a_suggestion_is_an_option_of_this_command),
 	    TEST(test_an_unknown_option_is_told_before_what_follows_from_it),
 	    TEST(test_an_option_of_another_command_is_refused),
+	    TEST(test_an_option_of_another_command_may_stand_for_ones_own),
 	    TEST(test_a_missing_value_is_asked_for),
 	    TEST(test_a_negative_number_is_a_value),
 	    TEST(test_a_wrong_value_leads_to_its_message),

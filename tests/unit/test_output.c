@@ -83,6 +83,22 @@ static void test_json_is_one_object_a_line(void **state)
 	       "{\"member\":\"a\\\"\\n\",\"count\":1}\n{\"member\":null,\"count\":false}\n");
 }
 
+/* RFC 4180 2: a comma, a quote or a line break puts the field in quotes, and a quote stands twice. */
+static void test_csv_quotes_what_would_break_a_line(void **state)
+{
+	const struct cell rows[][2] = {{CELL_TEXT("plain"), CELL_NUMBER(7)},
+				       {CELL_TEXT("a,b"), CELL_NONE},
+				       {CELL_TEXT("say \"x\""), CELL_BOOL(true)}};
+
+	(void)state;
+	expect(OUTPUT_CSV, rows, 3,
+	       "member,count\n"
+	       "plain,7\n"
+	       "\"a,b\",\n"
+	       "\"say \"\"x\"\"\",yes\n");
+	expect(OUTPUT_CSV, NULL, 0, "member,count\n");
+}
+
 static void test_a_score_reads_back_as_the_same_double(void **state)
 {
 	const struct cell rows[][2] = {{CELL_NONE, CELL_REAL(0.1)},
@@ -166,6 +182,7 @@ int main(void)
 	    cmocka_unit_test(test_a_record_has_a_line_for_each_column),
 	    cmocka_unit_test(test_plain_rows_have_tabs_only),
 	    cmocka_unit_test(test_json_is_one_object_a_line),
+	    cmocka_unit_test(test_csv_quotes_what_would_break_a_line),
 	    cmocka_unit_test(test_a_score_reads_back_as_the_same_double),
 	    cmocka_unit_test(test_bytes_that_are_not_utf8_are_escaped),
 	    cmocka_unit_test(test_control_bytes_do_not_reach_a_terminal),

@@ -1,6 +1,6 @@
 /* head.h - request and response heads written anew: hop-by-hop fields out, framing made by us. Pure. */
-#ifndef FAIRLEAD_GATEWAY_HEAD_H
-#define FAIRLEAD_GATEWAY_HEAD_H
+#ifndef FAIRLEAD_DIAL_HEAD_H
+#define FAIRLEAD_DIAL_HEAD_H
 
 #include "base/buffer.h"
 #include "base/endpoint.h"

@@ -1,5 +1,5 @@
 /* head.c - request and response heads written anew. */
-#include "gateway/head.h"
+#include "dial/head.h"
 
 #include <string.h>
 #include <time.h>
