@@ -30,17 +30,18 @@ static void on_members(int result, const char *error, struct member_view *views,
 static void print_sums(const struct stats *stats, const struct survey *survey, bool json)
 {
 	static const struct column columns[] = {
-	    {"pool"},         {"eligible"},      {"parked"},   {"allocations"},
-	    {"lowest_score"}, {"highest_score"}, {"bytes_in"}, {"bytes_out"}};
+	    {"pool"},          {"eligible"}, {"parked"},    {"allocations"},    {"lowest_score"},
+	    {"highest_score"}, {"bytes_in"}, {"bytes_out"}, {"parking_held_ms"}};
 	struct output output;
 
-	output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_RECORD, columns, 8);
+	output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_RECORD, columns, 9);
 	output_row(&output,
 		   (struct cell[]){CELL_TEXT(pool_name(stats->session->pool)),
 				   CELL_NUMBER((int64_t)stats->eligible),
 				   CELL_NUMBER((int64_t)stats->parked),
 				   CELL_REAL(stats->allocations), stats->lowest, stats->highest,
-				   CELL_NUMBER(survey->bytes_in), CELL_NUMBER(survey->bytes_out)});
+				   CELL_NUMBER(survey->bytes_in), CELL_NUMBER(survey->bytes_out),
+				   survey->held_ms ? CELL_NUMBER(survey->held_ms) : CELL_NONE});
 	output_finish(&output);
 }
 
@@ -75,6 +76,10 @@ static void on_survey(int result, const char *error, const struct survey *survey
 	if (!result) {
 		print_sums(stats, survey, json);
 		print_clients(stats, survey, json);
+		if (survey->held_ms)
+			cli_note(
+			    stats->session->cli,
+			    "more members fail than max_parked_percent allows: none is parked");
 	}
 	session_answered(stats->session, result, error);
 }

@@ -151,17 +151,33 @@ static void on_sums(int result, const struct reply *reply, void *arg)
 		    reply_kind(reply) == REPLY_ERROR ? reply_text(reply, NULL) : "");
 }
 
+static void on_alarm(int result, const struct reply *reply, void *arg)
+{
+	struct inquiry *inquiry = arg;
+	struct word words[] = {WORD("HMGET"), pool_key(pool_keys(inquiry->pool), KEY_TRAFFIC),
+			       WORD(TRAFFIC_IN), WORD(TRAFFIC_OUT)};
+
+	if (!result) {
+		inquiry->view.held_ms = reply_integer(reply, 0);
+		if (!store_command(pool_store(inquiry->pool), STORE_IDEMPOTENT, words, 4, on_sums,
+				   inquiry))
+			return;
+		result = REASON_STORE_NOT_DONE;
+	}
+	inquiry_end(inquiry, result,
+		    reply_kind(reply) == REPLY_ERROR ? reply_text(reply, NULL) : "");
+}
+
 int pool_survey(struct pool *pool, survey_cb *cb, void *arg)
 {
 	struct inquiry *inquiry = calloc(1, sizeof *inquiry);
-	struct word words[] = {WORD("HMGET"), pool_key(pool_keys(pool), KEY_TRAFFIC),
-			       WORD(TRAFFIC_IN), WORD(TRAFFIC_OUT)};
+	struct word words[] = {WORD("GET"), pool_key(pool_keys(pool), KEY_ALARM)};
 	int r;
 
 	if (!inquiry)
 		return -ENOMEM;
 	*inquiry = (struct inquiry){.pool = pool, .cb = cb, .arg = arg, .cursor = "0"};
-	r = store_command(pool_store(pool), STORE_IDEMPOTENT, words, 4, on_sums, inquiry);
+	r = store_command(pool_store(pool), STORE_IDEMPOTENT, words, 2, on_alarm, inquiry);
 	if (r)
 		free(inquiry);
 	return r;

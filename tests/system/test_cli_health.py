@@ -15,6 +15,15 @@ LUA = pathlib.Path(__file__).resolve().parents[2] / "lua"
 T0 = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 
 
+def test_the_alarm_of_the_guard_stands_in_the_statistics(run, store):
+    run("pool", "add", "--eligible", A)
+    assert json.loads(run("pool", "stats", "--json").stdout)["parking_held_ms"] is None
+    store.client.set(P + "alarm", T0, px=60_000)
+    done = run("pool", "stats", "--json")
+    assert json.loads(done.stdout)["parking_held_ms"] == T0
+    assert "none is parked" in done.stderr
+
+
 @pytest.fixture
 def verdict(store):
     """verdict(member, "fail", at=T0, reason=...): as a checker reports it."""

@@ -151,7 +151,7 @@ def test_the_statistics_count_members_and_allocations(run):
     run("pool", "park", A)
     assert json.loads(run("pool", "stats", "--json").stdout) == {
         "pool": "proxies", "eligible": 2, "parked": 1, "allocations": 8,
-        "lowest_score": 102, "highest_score": 103, "bytes_in": 0, "bytes_out": 0}
+        "lowest_score": 102, "highest_score": 103, "bytes_in": 0, "bytes_out": 0, "parking_held_ms": None}
 
 
 def test_a_member_is_shown_with_all_that_is_known(run):
