@@ -106,7 +106,7 @@ static bool is_member_at_fault(int reason)
 /* Milliseconds that are left for trying. */
 static int64_t time_left(const struct exchange *x)
 {
-	return x->gateway->config.tries_ms - (clock_us() - x->started_us) / 1000;
+	return x->gateway->config.tries_ms - (clock_us() - x->started_us + 999) / 1000;
 }
 
 static bool may_retry(const struct exchange *x, int reason)

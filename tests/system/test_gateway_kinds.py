@@ -195,11 +195,10 @@ def test_the_target_sees_nothing_of_the_clients_credentials(place, guarded, serv
 @pytest.mark.parametrize("kind", ["socks4", "socks5"])
 def test_a_challenge_of_the_target_is_not_the_members_fault(place, serve, kind):
     serve(kind, wire.answers(b"HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n"))
-    before = len(place.node.requests())
     with place.node.connect() as client:
-        answer = client.get("http://target.test:443/")
+        answer = client.get(f"http://{kind}-challenge.test:443/")
     assert (answer.status, "proxy-authenticate" in answer.fields) == (502, False)
-    line = place.node.requests(before + 1)[before]
+    line = place.node.request(target=f"{kind}-challenge.test:443")
     assert (line["fault"], line["tries"]) == ("target", 1)
 
 

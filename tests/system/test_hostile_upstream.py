@@ -310,12 +310,13 @@ def test_a_plain_request_moves_on_to_the_next_member(place, members, raw, good, 
     """POST as well: nothing has left for the target."""
     second = good(kind, wire.echoes)
     members(raw(kind, FAULTS[name][0](kind)), second)
-    before = len(place.node.requests())
+    target = "moves-on.test:443"
+    before = len(place.node.requests(target=target))
     with place.node.connect() as client:
         for method in ("GET", "POST"):
-            answer = client.ask(wire.request(method, "http://target.test:443/x", b"body"))
+            answer = client.ask(wire.request(method, f"http://{target}/x", b"body"))
             assert answer.body == f"{method} /x body".encode()
-    assert {line["tries"] for line in place.node.requests(before + 2)[before:]} == {2}
+    assert {line["tries"] for line in place.node.requests(before + 2, target=target)[before:]} == {2}
 
 
 # --- credentials (T10, T13) -----------------------------------------------------------------------------------------
