@@ -14,7 +14,8 @@ struct client_view {
 
 /* Bytes as gateways have reported them: through all members, those that were removed since included, and of each client. */
 struct survey {
-	int64_t held_ms; /* when so many failed that none was parked, ms since 1970; 0: not lately */
+	int64_t
+	    held_ms; /* when so many failed that none was parked, ms since 1970; 0: not lately */
 	int64_t bytes_in, bytes_out;
 	const struct client_view *busiest; /* at most BUSIEST_MAX, by bytes */
 	size_t busiest_count;
