@@ -2,6 +2,11 @@
 #ifndef FAIRLEAD_BASE_DEMO_H
 #define FAIRLEAD_BASE_DEMO_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/address.h"
+
 #define DEMO_UPSTREAMS 3
 #define DEMO_UPSTREAM_PORT 8901
 #define DEMO_UPSTREAM_HOSTS                                                                        \
@@ -10,5 +15,8 @@
 	}
 #define DEMO_ORIGIN_HOST "127.0.0.1"
 #define DEMO_ORIGIN_PORT 8889
+
+bool demo_is_upstream(const struct address *address, uint16_t port);
+bool demo_is_origin(const struct address *address, uint16_t port);
 
 #endif

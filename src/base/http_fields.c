@@ -19,7 +19,8 @@ static bool is_blank(char byte)
 	return byte == ' ' || byte == '\t';
 }
 
-struct text text_trim(struct text t)
+/* Without SP and HTAB at both ends. */
+static struct text text_trim(struct text t)
 {
 	while (t.len > 0 && is_blank(t.at[0]))
 		t = text_skip(t, 1);
@@ -28,7 +29,9 @@ struct text text_trim(struct text t)
 	return t;
 }
 
-bool text_next(struct text *rest, struct text *ret)
+/* Takes the next element of a comma-separated list off `rest`, trimmed, perhaps empty; false at the end. {NULL, 0} is
+ * a finished list, {at, 0} one with an empty element. */
+static bool text_next(struct text *rest, struct text *ret)
 {
 	const char *comma;
 

@@ -49,13 +49,6 @@ static inline bool http_method_is(struct text method, const char *word)
 	return method.len == strlen(word) && !memcmp(method.at, word, method.len);
 }
 
-/* Without SP and HTAB at both ends. */
-struct text text_trim(struct text t);
-
-/* Takes the next element of a comma-separated list off `rest`, trimmed, perhaps empty; false at the end. {NULL, 0} is
- * a finished list, {at, 0} one with an empty element. */
-bool text_next(struct text *rest, struct text *ret);
-
 /* Takes the next line off `rest`, without its CRLF; false if none ends in CRLF. */
 bool http_take_line(struct text *rest, struct text *ret);
 

@@ -1,4 +1,5 @@
-/* answer.c - responses that the gateway makes itself. They hold nothing of the request and no address of a member. */
+/* answer.c - what the gateway says itself, in HTTP and in SOCKS. It holds nothing of the request but what was checked to be
+ * harmless, and names a member only when it is told to (member_header). */
 #include <stdio.h>
 #include <string.h>
 

@@ -6,29 +6,6 @@
 
 #include "base/demo.h"
 
-static bool is_text(const struct address *address, const char *text)
-{
-	struct address other;
-
-	return !address_parse(&other, text, strlen(text)) && other.family == address->family &&
-	       !memcmp(other.bytes, address->bytes, address->family == AF_INET ? 4 : 16);
-}
-
-static bool is_demo_member(const struct address *address, uint16_t port)
-{
-	static const char *const hosts[DEMO_UPSTREAMS] = DEMO_UPSTREAM_HOSTS;
-
-	for (int i = 0; i < DEMO_UPSTREAMS; i++)
-		if (port == DEMO_UPSTREAM_PORT && is_text(address, hosts[i]))
-			return true;
-	return false;
-}
-
-static bool is_demo_target(const struct address *address, uint16_t port)
-{
-	return port == DEMO_ORIGIN_PORT && is_text(address, DEMO_ORIGIN_HOST);
-}
-
 static bool is_in(const struct network *networks, size_t count, const struct address *address)
 {
 	for (size_t i = 0; i < count; i++)
@@ -87,7 +64,7 @@ static bool is_local_name(const char *host)
 static int judge_lists(const struct policy *policy, const char *host, uint16_t port,
 		       const struct address *address)
 {
-	if (policy->is_demo && address && is_demo_target(address, port))
+	if (policy->is_demo && address && demo_is_origin(address, port))
 		return 0;
 	if (hosts_contain(policy->deny_hosts, host) ||
 	    (policy->allow_hosts && !hosts_contain(policy->allow_hosts, host)))
@@ -124,9 +101,9 @@ bool policy_admits(const struct policy *policy, const struct address *address, u
 	    (is_target ? !address_is_special(address) : !address_is_bogon(address)))
 		return true;
 	if (!is_target)
-		return allow_members || (policy->is_demo && is_demo_member(address, port));
+		return allow_members || (policy->is_demo && demo_is_upstream(address, port));
 	return is_in(policy->targets, policy->target_count, address) ||
-	       (policy->is_demo && is_demo_target(address, port));
+	       (policy->is_demo && demo_is_origin(address, port));
 }
 
 bool policy_client(const struct policy *policy, const struct sockaddr *peer, bool is_local,

@@ -10,12 +10,11 @@
 #include "base/alarm.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "pool/branches.h"
 #include "pool/traffic.h"
 
 #define RULES_MS 5000
 #define POOLS_MAX ((size_t)4096)
-/* "branches:<source>" in the rules lists the tags by which that source has split the pool (docs/wire.md). */
-#define BRANCHES "branches:"
 
 struct entry {
 	TAILQ_ENTRY(entry) link;
@@ -165,21 +164,18 @@ static void add_branch(struct pools *pools, const struct name *trunk, const char
 		read_rules(branch);
 }
 
-/* Every alias of the pool has the branches. */
-static void add_branches(struct entry *entry, const char *tags)
+/* Every alias of the pool has the branch. */
+static void on_tag(const char *tag, size_t len, void *arg)
 {
+	struct entry *entry = arg;
 	struct pools *pools = entry->pools;
+	size_t count = pools->names.count;
 
-	while (*tags) {
-		size_t len = strcspn(tags, ","), count = pools->names.count;
+	for (size_t i = 0; i < count && len <= POOLS_ALIAS_MAX; i++) {
+		struct name trunk = pools->names.at[i]; /* adding may move it */
 
-		for (size_t i = 0; i < count && len <= POOLS_ALIAS_MAX; i++) {
-			struct name trunk = pools->names.at[i]; /* adding may move it */
-
-			if (trunk.entry == entry && !trunk.trunk)
-				add_branch(pools, &trunk, tags, len);
-		}
-		tags += len + (tags[len] == ',');
+		if (trunk.entry == entry && !trunk.trunk)
+			add_branch(pools, &trunk, tag, len);
 	}
 }
 
@@ -188,12 +184,8 @@ static void on_fields(int result, const struct reply *reply, void *arg)
 	struct entry *entry = arg;
 
 	entry->is_searched = true;
-	for (size_t i = 0; !result && i + 1 < reply_count(reply); i += 2) {
-		const char *field = reply_text(reply_at(reply, i), NULL);
-
-		if (!strncmp(field, BRANCHES, sizeof BRANCHES - 1))
-			add_branches(entry, reply_text(reply_at(reply, i + 1), NULL));
-	}
+	if (!result)
+		branches_each(reply, on_tag, entry);
 }
 
 static bool has_trunk(const struct pools *pools, const struct entry *entry)
@@ -216,11 +208,8 @@ bool pools_are_read(const struct pools *pools)
 
 static void read_branches(struct entry *entry)
 {
-	struct word words[] = {WORD("HGETALL"), pool_key(pool_keys(entry->pool), KEY_RULES)};
-
-	if (store_command(entry->pools->store, STORE_IDEMPOTENT, words, 2, on_fields, entry)) {
+	if (branches_ask(entry->pool, on_fields, entry))
 		entry->is_searched = true; /* in vain; the next time will come */
-	}
 }
 
 static void refresh(void *arg)

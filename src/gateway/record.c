@@ -1,4 +1,4 @@
-/* record.c - what remains of an exchange: a log line and counters. */
+/* record.c - what remains of an exchange and of each try: a log line, counters, bytes, reports about the member. */
 #include <stdio.h>
 #include <string.h>
 

@@ -15,11 +15,11 @@
 #include "base/tls.h"
 #include "check/schedule.h"
 #include "node/setup.h"
+#include "pool/branches.h"
 
 #define POOLS_MAX ((size_t)1024)
 #define ROUND_MS 5000
 #define STEP_MIN_MS 100
-#define BRANCHES "branches:"
 
 /* A pool and who checks it. */
 struct branch {
@@ -120,18 +120,14 @@ static void add_pool(struct checks *checks, const char *name)
 	checks->count++;
 }
 
-/* "us,de" */
-static void add_branches(struct checks *checks, const char *tags)
+static void on_tag(const char *tag, size_t len, void *arg)
 {
+	struct checks *checks = arg;
 	char name[KEY_NAME_MAX + 300];
 
-	for (size_t len; *tags; tags += len + (tags[len] == ',')) {
-		len = strcspn(tags, ",");
-		snprintf(name, sizeof name, "%s.%.*s", pool_name(checks->branches[0].pool),
-			 (int)(len < 255 ? len : 255), tags);
-		if (len)
-			add_pool(checks, name);
-	}
+	snprintf(name, sizeof name, "%s.%.*s", pool_name(checks->branches[0].pool),
+		 (int)(len < 255 ? len : 255), tag);
+	add_pool(checks, name);
 }
 
 static void step_soon(struct checks *checks)
@@ -147,9 +143,8 @@ static void on_found(int result, const struct reply *reply, void *arg)
 	struct checks *checks = arg;
 	size_t before = checks->count;
 
-	for (size_t i = 0; i + 1 < reply_count(reply) && !result; i += 2)
-		if (!strncmp(reply_text(reply_at(reply, i), NULL), BRANCHES, strlen(BRANCHES)))
-			add_branches(checks, reply_text(reply_at(reply, i + 1), NULL));
+	if (!result)
+		branches_each(reply, on_tag, checks);
 	if (checks->count > before)
 		alarm_set(&checks->step, clock_ms());
 	else
@@ -166,14 +161,6 @@ static void on_rules(int result, const char *error, void *arg)
 	step_soon(branch->checks);
 }
 
-static int find_pools(struct checks *checks)
-{
-	struct word words[] = {WORD("HGETALL"),
-			       pool_key(pool_keys(checks->branches[0].pool), KEY_RULES)};
-
-	return store_command(checks->store, STORE_IDEMPOTENT, words, 2, on_found, checks);
-}
-
 /* The rules of the first are read by the keeper itself; here they are looked through for new pools. */
 static void step(void *arg)
 {
@@ -182,7 +169,8 @@ static void step(void *arg)
 
 	checks->next = (checks->next + 1) % checks->count;
 	branch = &checks->branches[checks->next];
-	if (checks->next ? pool_read_rules(branch->pool, on_rules, branch) : find_pools(checks))
+	if (checks->next ? pool_read_rules(branch->pool, on_rules, branch)
+			 : branches_ask(branch->pool, on_found, checks))
 		step_soon(checks);
 }
 
