@@ -334,6 +334,23 @@ def test_a_node_that_starts_before_its_redis_waits_for_it(redis_server, node):
     peers.wait_for(lambda: "is up" in running.text, "the node is up")
 
 
+def test_the_greeting_is_one_writing_which_no_line_of_a_child_can_part(store, binary, environment):
+    ours, theirs = os.pipe2(os.O_DIRECT)  # a packet pipe: each read is what one write was
+    node = subprocess.Popen([binary, "up", "--redis", store.url, "--listen", "127.0.0.1:0"], env=environment,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    try:
+        packets = iter(lambda: os.read(ours, 65536), b"")
+        greeting = next(packet for packet in packets if b" is up\n" in packet)
+        assert greeting.startswith(b"fairlead ") and greeting.endswith(b"  stop    Ctrl-C\n")
+    finally:
+        node.terminate()
+        for _ in packets:
+            pass
+        assert node.wait(20) == 0
+        os.close(ours)
+
+
 def test_a_key_of_another_type_ends_the_start_of_a_node_that_would_write_it(store, run, folder):
     store.client.set("proxies", "no sorted set")
     (folder / "list").write_text("a.example:3128\n")
