@@ -6,6 +6,8 @@ LIST =
 PREFIX =
 FUZZ_SECONDS = 60
 NIGHTLY_FUZZ_SECONDS = 900
+KILLS = 1000
+SAN_KILLS = 50
 NIGHTLY_RING_SECONDS = 3600
 RUN_TESTS = FAIRLEAD_BUILD=$(BUILD) tools/run_tests
 
@@ -15,7 +17,7 @@ SANITIZER_ENV = \
 	UBSAN_OPTIONS=halt_on_error=1:exitcode=99:print_stacktrace=1
 
 .PHONY: help deps deps-test deps-nightly build run with-tests test unit script tools system lint format san build-san \
-	fuzz bench nightly nightly-ring nightly-san docs install clean
+	model kill fuzz bench nightly nightly-ring nightly-san docs install clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -69,12 +71,19 @@ lint: ## check format, layers, sizes, and what compilers and linters find
 format: ## let clang-format rewrite the sources
 	@tools/lint format
 
-san: build-san ## build with ASan and UBSan, run unit, script and the core of system
-	@$(SANITIZER_ENV) FAIRLEAD_BUILD=build-san tools/run_tests --core unit script system
+san: build-san ## build with ASan and UBSan, run unit, script, the core of system, few kills
+	@$(SANITIZER_ENV) FAIRLEAD_BUILD=build-san KILLS=$(SAN_KILLS) tools/run_tests --core unit script system kill
 
 build-san:
 	@$(MAKE) --no-print-directory build BUILD=build-san MESON_OPTIONS='-Dwerror=true -Dtests=enabled \
-		-Db_sanitize=address,undefined -Dbuildtype=debug -Doptimization=1'
+		-Db_sanitize=address,undefined -Dbuildtype=debug -Doptimization=1 -Dkill_points=true'
+
+model: ## check the model of the leases' life with spin, minutes; writes docs/model.md
+	@tools/model
+
+kill: ## end processes by SIGKILL at named points, KILLS=1000 for each part, and look for losses
+	@$(MAKE) --no-print-directory build BUILD=build-kill MESON_OPTIONS='-Dkill_points=true -Dtests=disabled'
+	@FAIRLEAD_BUILD=build-kill KILLS=$(KILLS) tools/run_tests --limit $(NIGHTLY_RING_SECONDS) kill
 
 fuzz: ## fuzz parsers and the gateway, each for FUZZ_SECONDS=60 with libFuzzer
 	@CC=clang $(MAKE) --no-print-directory build BUILD=build-fuzz MESON_OPTIONS='-Dfuzz=true -Dtests=disabled'
@@ -84,8 +93,8 @@ bench: build ## measure, beside other programs, in one run
 	@FAIRLEAD_BINARY=$(BUILD)/fairlead bench/run
 
 # One part that fails keeps no other from running.
-nightly: with-tests ## run what takes hours: browser, all under the sanitizers, long fuzzing, bench
-	@$(MAKE) --keep-going --no-print-directory nightly-ring nightly-san fuzz bench \
+nightly: with-tests ## run what takes hours: browser, all under the sanitizers, kills, long fuzzing, bench
+	@$(MAKE) --keep-going --no-print-directory nightly-ring nightly-san kill fuzz bench \
 		FUZZ_SECONDS=$(NIGHTLY_FUZZ_SECONDS)
 
 nightly-ring: build
@@ -104,4 +113,4 @@ install: build ## install program and manual; PREFIX=/usr and DESTDIR= are heede
 	@meson install -C $(BUILD) --quiet
 
 clean: ## remove all build directories
-	@rm -rf build build-san build-lint build-fuzz
+	@rm -rf build build-san build-lint build-fuzz build-kill

@@ -1,22 +1,25 @@
 /* connect_upstream.c - the cheapest peer that a proxy can have: only the proxy is measured.
  *
- * usage: connect_upstream ADDRESS...
+ * usage: connect_upstream [-d MS] ADDRESS...
  *
  * Listens on a free port of each IPv4 address and prints them, `ADDRESS:PORT` a line. To CONNECT it
- * answers 200, then echoes; to any other method a fixed response, then it closes. One thread; ends
- * with its standard input. Answers are small and fit a socket's buffer: what does not is dropped
- * with its connection. */
+ * answers 200, then echoes; to any other method a fixed response (with -d so long after the head),
+ * then it closes. One thread; ends with its standard input, and prints then how many responses it
+ * has given, and how many requests waited for theirs, on average over time and at most. Answers are
+ * small and fit a socket's buffer: what does not is dropped with its connection. */
 #define _GNU_SOURCE /* accept4 */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HEAD_MAX 4096
@@ -37,6 +40,37 @@ static struct {
 	enum state state;
 	char first, tail[3];
 } peers[DESCRIPTORS_MAX];
+
+/* Requests that wait for their response, the oldest first: the delay is the same for all. */
+static struct {
+	int delay_ms;
+	int fds[DESCRIPTORS_MAX];
+	int64_t due_us[DESCRIPTORS_MAX];
+	size_t first, count;
+} waiting;
+
+/* Of the time since the first request. */
+static struct {
+	int64_t begun_us, last_us, waited_us;
+	size_t served, most;
+} tally;
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Before the number of those that wait changes. */
+static void tally_time(int64_t now)
+{
+	if (!tally.begun_us)
+		tally.begun_us = tally.last_us = now;
+	tally.waited_us += (now - tally.last_us) * (int64_t)waiting.count;
+	tally.last_us = now;
+}
 
 static _Noreturn void fail(const char *what)
 {
@@ -101,26 +135,59 @@ static bool is_head_complete(int fd, const char *bytes, size_t size)
 	return memcmp(end + total - 4, "\r\n\r\n", 4) == 0;
 }
 
-static void answer_head(int fd, const char *bytes, size_t size)
+static void answer_plain(int fd)
 {
-	bool is_sent;
+	if (write(fd, fixed_answer, sizeof fixed_answer - 1) > 0)
+		tally.served++;
+	peer_end(fd);
+}
 
+/* Nobody looks at it meanwhile. */
+static void make_wait(int epoll, int fd)
+{
+	size_t last = (waiting.first + waiting.count) % DESCRIPTORS_MAX;
+	int64_t now = now_us();
+
+	epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL);
+	tally_time(now);
+	waiting.fds[last] = fd;
+	waiting.due_us[last] = now + waiting.delay_ms * INT64_C(1000);
+	waiting.count++;
+	if (waiting.count > tally.most)
+		tally.most = waiting.count;
+}
+
+/* Returns the milliseconds until the next is due; -1: nobody waits. */
+static int answer_due(void)
+{
+	int64_t now = now_us();
+
+	while (waiting.count && waiting.due_us[waiting.first] <= now) {
+		tally_time(now);
+		answer_plain(waiting.fds[waiting.first]);
+		waiting.first = (waiting.first + 1) % DESCRIPTORS_MAX;
+		waiting.count--;
+	}
+	return waiting.count ? (int)((waiting.due_us[waiting.first] - now + 999) / 1000) : -1;
+}
+
+static void answer_head(int epoll, int fd, const char *bytes, size_t size)
+{
 	if (!peers[fd].first)
 		peers[fd].first = bytes[0];
 	if (!is_head_complete(fd, bytes, size))
 		return;
-	if (peers[fd].first == 'C') {
-		is_sent = write(fd, connect_answer, sizeof connect_answer - 1) > 0;
+	if (peers[fd].first != 'C' && waiting.delay_ms)
+		make_wait(epoll, fd);
+	else if (peers[fd].first != 'C')
+		answer_plain(fd);
+	else if (write(fd, connect_answer, sizeof connect_answer - 1) > 0)
 		peers[fd].state = ECHO;
-	} else {
-		is_sent = write(fd, fixed_answer, sizeof fixed_answer - 1) > 0;
-		peer_end(fd);
-	}
-	if (!is_sent && peers[fd].state != UNUSED)
+	else
 		peer_end(fd);
 }
 
-static void read_peer(int fd)
+static void read_peer(int epoll, int fd)
 {
 	char bytes[HEAD_MAX];
 	ssize_t size = read(fd, bytes, sizeof bytes);
@@ -130,32 +197,46 @@ static void read_peer(int fd)
 	if (size <= 0)
 		peer_end(fd);
 	else if (peers[fd].state == HEAD)
-		answer_head(fd, bytes, (size_t)size);
+		answer_head(epoll, fd, bytes, (size_t)size);
 	else if (write(fd, bytes, (size_t)size) != size)
 		peer_end(fd);
+}
+
+static void print_tally(void)
+{
+	tally_time(now_us());
+	printf("served=%zu waited_mean=%.1f waited_most=%zu\n", tally.served,
+	       (double)tally.waited_us / (double)(tally.last_us - tally.begun_us + 1), tally.most);
 }
 
 int main(int argc, char **argv)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int epoll = epoll_create1(0);
+	int first = 1;
 
-	for (int i = 1; i < argc; i++)
+	if (argc > 2 && strcmp(argv[1], "-d") == 0) {
+		waiting.delay_ms = atoi(argv[2]);
+		first = 3;
+	}
+	for (int i = first; i < argc; i++)
 		listen_on(epoll, argv[i]);
 	fflush(stdout);
 	watch(epoll, STDIN_FILENO, UNUSED);
 	for (;;) {
-		int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
+		int count = epoll_wait(epoll, events, EVENTS_MAX, answer_due());
 
 		for (int i = 0; i < count; i++) {
 			int fd = events[i].data.fd;
 
-			if (fd == STDIN_FILENO)
+			if (fd == STDIN_FILENO) {
+				print_tally();
 				return 0;
+			}
 			if (peers[fd].state == LISTENER)
 				accept_all(epoll, fd);
 			else if (peers[fd].state != UNUSED)
-				read_peer(fd);
+				read_peer(epoll, fd);
 		}
 	}
 }

@@ -190,11 +190,11 @@ def fairlead(*words, **options):
 
 
 @contextlib.contextmanager
-def gateway(folder, redis_url, pool, has_access_log):
+def gateway(folder, redis_url, pool, has_access_log, *options):
     port = free_port()
     command = [FAIRLEAD, "gateway", "--redis", redis_url, "--pool", pool, "--allow-private",
                "--allow-port", "1-65535", "--listen", f"127.0.0.1:{port}",
-               "--access-log" if has_access_log else "--no-access-log"]
+               "--access-log" if has_access_log else "--no-access-log", *options]
     with running("gateway", command, folder, SERVER_CORE, is_quiet=has_access_log) as server:
         yield await_listener(server, "127.0.0.1", port)
 

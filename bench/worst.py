@@ -2,6 +2,7 @@
 
 import random
 
+import worst_queue
 from peers import ROOT, SERVER_CORE, fill_pool, median, member_name, note, redis_server, table, temporary_folder
 
 SIZE = 100_000
@@ -10,6 +11,8 @@ RUNS = 20
 BUDGET_US = 5_000
 HELD = 100_000  # holders of each subject
 NOW_US = 1_800_000_000_000_000
+LEASE_SIZES = (10, 1_000, 100_000)
+LEASE_RUNS = 5
 
 
 def kinds():
@@ -139,6 +142,110 @@ def check_rows(client):
     return rows
 
 
+LEASE_KEYS = ["live", "busy", "leases", "holders"]
+ACQUIRE_KEYS = ["pool", *LEASE_KEYS, "rules", "admin", "released"]
+LIVE_UNIT = 2**40
+
+
+def put_leases(client, size):
+    """`size` members with a lease each, of which the first 256 have expired; a second copy of all keys is kept."""
+    now = NOW_US // 1000
+    client.flushall()
+    for start in range(0, size, 1_000):
+        ids = range(start, min(start + 1_000, size))
+        client.zadd("pool", {member_name(i): i for i in ids})
+        client.zadd("busy", {member_name(i): LIVE_UNIT + i for i in ids})
+        client.hset("live", mapping={member_name(i): 1 for i in ids})
+        client.zadd("leases", {f"{i:032x}": now - 256 + i if i < 256 else now + 60_000 for i in ids})
+        client.hset("holders", mapping={f"{i:032x}": f"token={i}-0123456789abcdef\tmember={member_name(i)}" for i in ids})
+    client.zadd("released", {f"{i}-fedcba9876543210": i for i in range(65_536)})
+    for key in ACQUIRE_KEYS:
+        if client.exists(key):
+            client.copy(key, f"kept-{key}", replace=True)
+
+
+def make_ordinary(client, size):
+    """Nothing has expired, and the first of busy is as busy says."""
+    now = NOW_US // 1000
+    client.zadd("leases", {f"{i:032x}": now + 60_000 for i in range(min(size, 256))})
+
+
+def make_worst(client, size):
+    """64 leases of members at the end have expired. Of the first of busy four of five are at a cap of their own, and the
+    others stand too low by what was taken elsewhere; the heads of the pool are unknown to busy, and full as well."""
+    make_ordinary(client, size)
+    for i in range(64):
+        name = member_name(size - 1 - i % size)
+        client.zadd("leases", {f"e{i}": i})
+        client.hset("holders", f"e{i}", f"token={i}-0123456789abcdef\tmember={name}")
+        client.hincrby("live", name, 1)
+        client.zincrby("busy", LIVE_UNIT, name)
+    first = range(min(size - 1, 320))
+    heads = [f"http://192.0.2.{i}:3128" for i in range(64)]
+    own = "state=enabled\tmax_concurrent=1"
+    client.hset("admin", mapping={member_name(i): own for i in first if i % 5 != 1} | {m: own for m in heads})
+    client.zadd("pool", {member_name(i): 10**6 + i for i in first if i % 5 == 1} | {m: -1 for m in heads})
+    client.hset("live", mapping={m: 1 for m in heads})
+
+
+def lease_calls(client, size):
+    """What is called, on which state, with how many milliseconds on the clock."""
+    acquire, renew, release, expire, mend = (client.script_load((ROOT / "lua" / f"{name}.lua").read_text())
+                                             for name in ("acquire", "renew", "release", "expire", "busy_mend"))
+    now = NOW_US // 1000
+    take = (acquire, 8, *ACQUIRE_KEYS)
+    last = range(max(size - 128, 0), size)
+    pairs = [word for i in last for word in (f"{i:032x}", f"{i}-0123456789abcdef")]
+    release_call = (release, 6, *LEASE_KEYS, "rules", "released", now, *pairs)
+    request = ("f" * 32, "0123456789abcdef", 60_000, "")
+
+    def rest(client, size):
+        client.hset("rules", "rest_ms", 1_000)
+
+    def strange(client, size):
+        client.delete("busy")
+
+    def full(client, size):
+        make_worst(client, size)
+        client.hset("rules", "max_concurrent", 1)
+
+    return {
+        "acquire, ordinary": (make_ordinary, (*take, now - 1_000, *request)),
+        "acquire, 64 expired, stale among full ones": (make_worst, (*take, now, *request)),
+        "acquire, the same, all full, 64 to avoid": (full, (*take, now, *request, *[member_name(i) for i in range(64)])),
+        "acquire, busy is empty": (strange, (*take, now, *request)),
+        "renew, 128": (make_ordinary, (renew, 2, "leases", "holders", now - 1_000, 3_600_000, *pairs)),
+        "release, 128": (make_ordinary, release_call),
+        "release, 128 that rest": (rest, release_call),
+        "expire, 256": (lambda *_: None, (expire, 4, *LEASE_KEYS, now, 256)),
+        "busy_mend, 128 join": (strange, (mend, 3, "pool", "live", "busy", *[member_name(i) for i in last])),
+    }
+
+
+def measure_leases(client):
+    print("\n## The worst case of the scripts of leases\n")
+    print("Members and leases as many as the column says; microseconds, the median and the longest of "
+          f"{LEASE_RUNS} calls, each on fresh keys. `acquire` at its worst collects 64 leases, passes over members at a cap of "
+          "their own and rewrites stale ones among them; when all are full it reads the heads of the pool as well.\n")
+    rows = {}
+    for size in LEASE_SIZES:
+        note(f"worst: leases, {size}")
+        put_leases(client, size)
+        for kind, (prepare, call) in lease_calls(client, size).items():
+            times = []
+            for _ in range(LEASE_RUNS):
+                for key in ACQUIRE_KEYS:
+                    client.delete(key)
+                    client.copy(f"kept-{key}", key)
+                prepare(client, size)
+                client.config_resetstat()
+                client.evalsha(*call)
+                times.append(client.info("commandstats")["cmdstat_evalsha"]["usec"])
+            rows.setdefault(kind, [kind]).extend([f"{median(times):.0f}", max(times)])
+    note("")
+    table(["call", *(f"{size:,}{what}" for size in LEASE_SIZES for what in ("", ", max"))], rows.values())
+
+
 def measure_others(client):
     print("\n## The worst case of the other scripts that requests and checks wait for\n")
     print(f"As above, on a pool of {SIZE:,} members at one score. `sticky` has 64 members to avoid in front and 256 "
@@ -169,3 +276,5 @@ def measure(quick):
         note("")
         table(["pool", "min", "median", "max"], rows)
         measure_others(server.client)
+        worst_queue.measure(server.client, quick)
+        measure_leases(server.client)

@@ -19,9 +19,9 @@ enum conf_group_index {
 	GROUP_COUNT
 };
 
-/* The bits of a row's groups. */
+/* The bits of a row's groups: more than an int has (GNU C). */
 enum conf_group {
-#define GROUP(name, heading) IN_##name = 1 << GROUP_##name,
+#define GROUP(name, heading) IN_##name = UINT64_C(1) << GROUP_##name,
 #include "tables/config.def"
 };
 
@@ -58,7 +58,7 @@ struct conf_row {
 	enum conf_kind kind;
 	const char *initial;
 	int64_t min, max;
-	unsigned groups;
+	uint64_t groups;
 	enum conf_where where;
 	const char *placeholder;
 	const char *help;

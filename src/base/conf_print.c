@@ -124,7 +124,7 @@ void conf_markdown(FILE *out)
 		      out);
 		/* A row of several groups stands in its first. */
 		for (int id = 0; id < CONF_ROWS; id++)
-			if (__builtin_ctz(conf_row((enum conf_id)id)->groups) == group)
+			if (__builtin_ctzll(conf_row((enum conf_id)id)->groups) == group)
 				markdown_row((enum conf_id)id, out);
 	}
 }

@@ -4,13 +4,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct cli;
 
 struct command {
 	const char *words;           /* "pool add" */
 	int (*run)(struct cli *cli); /* returns an enum exit_status */
-	unsigned groups;             /* bits of enum conf_group */
+	uint64_t groups;             /* bits of enum conf_group */
 	const char *synopsis;        /* of the arguments */
 	int min_args, max_args;      /* max -1: any number */
 	const char *summary;

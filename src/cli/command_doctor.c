@@ -1,4 +1,4 @@
-/* command_doctor.c - fairlead doctor: what is wrong with this Redis and this pool, and what to do. */
+/* command_doctor.c - fairlead doctor: what is wrong with this Redis, this pool and this queue, and what to do. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -6,26 +6,14 @@
 
 #include "base/clock.h"
 #include "base/endpoint.h"
-#include "cli/output.h"
-#include "cli/session.h"
+#include "cli/doctor.h"
+#include "cli/queue_session.h"
 #include "pool/types.h"
 #include "pool/view.h"
-#include "store/info.h"
 
 #define SKEW_MS 1000
 
-struct doctor {
-	struct session session;
-	struct output output;
-	bool has_errors;
-	char info[32768];
-	int64_t number; /* of the last answer */
-	char text[64];  /* likewise */
-	size_t foreign; /* members that are no proxies */
-};
-
-static void __attribute__((format(printf, 4, 5)))
-say(struct doctor *d, enum finding finding, const char *check, const char *format, ...)
+void doctor_say(struct doctor *d, enum finding finding, const char *check, const char *format, ...)
 {
 	static const char *const words[] = {
 	    [FINDING_OK] = "ok", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error"};
@@ -66,9 +54,9 @@ static int ask(struct doctor *d, const char *check, const struct word *words, si
 	if (!r)
 		r = session_wait(&d->session);
 	if (r)
-		say(d, FINDING_ERROR, check, "%.*s is refused: %s", (int)words[0].len,
-		    (const char *)words[0].at,
-		    *d->session.error ? d->session.error : result_word(r));
+		doctor_say(d, FINDING_ERROR, check, "%.*s is refused: %s", (int)words[0].len,
+			   (const char *)words[0].at,
+			   *d->session.error ? d->session.error : result_word(r));
 	return r;
 }
 
@@ -81,7 +69,7 @@ static void check_server(struct doctor *d)
 		return;
 	info_judge(d->info, findings);
 	for (int i = 0; i < INFO_FINDINGS; i++)
-		say(d, findings[i].finding, findings[i].check, "%s", findings[i].detail);
+		doctor_say(d, findings[i].finding, findings[i].check, "%s", findings[i].detail);
 }
 
 static void check_clock(struct doctor *d)
@@ -93,12 +81,12 @@ static void check_clock(struct doctor *d)
 		return;
 	skew = d->number - (before + clock_wall_ms()) / 2;
 	if (skew > SKEW_MS || skew < -SKEW_MS)
-		say(d, FINDING_WARNING, "clock",
-		    "the clock of Redis is %" PRId64
-		    " ms from this host's; leases follow that of Redis, log lines this one",
-		    skew);
+		doctor_say(d, FINDING_WARNING, "clock",
+			   "the clock of Redis is %" PRId64
+			   " ms from this host's; leases follow that of Redis, log lines this one",
+			   skew);
 	else
-		say(d, FINDING_OK, "clock", "within %d ms", SKEW_MS);
+		doctor_say(d, FINDING_OK, "clock", "within %d ms", SKEW_MS);
 }
 
 /* --- the pool ----------------------------------------------------------------------------------------------------- */
@@ -117,10 +105,11 @@ static bool check_types(struct doctor *d)
 	if (!r)
 		r = session_wait(&d->session);
 	if (!r)
-		say(d, FINDING_OK, "keys", "types are right");
+		doctor_say(d, FINDING_OK, "keys", "types are right");
 	else
-		say(d, FINDING_ERROR, "keys", "%s: rename it (RENAME) or choose another --pool",
-		    *d->session.error ? d->session.error : result_word(r));
+		doctor_say(d, FINDING_ERROR, "keys",
+			   "%s: rename it (RENAME) or choose another --pool",
+			   *d->session.error ? d->session.error : result_word(r));
 	return !r;
 }
 
@@ -136,7 +125,8 @@ static void on_view(int result, const char *error, struct member_view *views, si
 		if (!endpoint_parse_id(&endpoint, &has_secret, views[i].id, views[i].id_len))
 			continue;
 		if (d->foreign++ < 5)
-			say(d, FINDING_WARNING, "members",
+			doctor_say(
+			    d, FINDING_WARNING, "members",
 			    "'%.100s' is no proxy that fairlead can use; it is skipped, and stays "
 			    "(ZREM takes it out)",
 			    views[i].id);
@@ -151,12 +141,12 @@ static void check_members(struct doctor *d)
 	if (!r)
 		r = session_wait(&d->session);
 	if (r)
-		say(d, FINDING_ERROR, "members", "cannot be read: %s", d->session.error);
+		doctor_say(d, FINDING_ERROR, "members", "cannot be read: %s", d->session.error);
 	else if (d->foreign == 0)
-		say(d, FINDING_OK, "members", "all are proxies");
+		doctor_say(d, FINDING_OK, "members", "all are proxies");
 	else if (d->foreign > 5)
-		say(d, FINDING_WARNING, "members", "and %zu more that are no proxies",
-		    d->foreign - 5);
+		doctor_say(d, FINDING_WARNING, "members", "and %zu more that are no proxies",
+			   d->foreign - 5);
 }
 
 static void on_rules(int result, const char *error, void *arg)
@@ -173,22 +163,27 @@ static void check_rules(struct doctor *d)
 	if (!r)
 		r = session_wait(&d->session);
 	if (r == REASON_STORE_NEWER)
-		say(d, FINDING_ERROR, "rules",
-		    "written by a newer fairlead (wire %" PRId64 "): update this one",
-		    pool_rules(d->session.pool)->wire);
+		doctor_say(d, FINDING_ERROR, "rules",
+			   "written by a newer fairlead (wire %" PRId64 "): update this one",
+			   pool_rules(d->session.pool)->wire);
 	else if (r)
-		say(d, FINDING_ERROR, "rules", "cannot be read: %s", d->session.error);
+		doctor_say(d, FINDING_ERROR, "rules", "cannot be read: %s", d->session.error);
 	else
-		say(d, FINDING_OK, "rules", "wire version %" PRId64,
-		    pool_rules(d->session.pool)->wire);
+		doctor_say(d, FINDING_OK, "rules", "wire version %" PRId64,
+			   pool_rules(d->session.pool)->wire);
 }
 
 int command_doctor(struct cli *cli)
 {
 	static const struct column columns[] = {{"finding"}, {"check"}, {"detail"}};
 	static struct doctor d;
-	int r = session_open_any(&d.session, cli);
+	int r = queue_session_judge(cli);
 
+	if (r)
+		return r;
+	r = session_open_any(&d.session, cli);
+	if (r == EXIT_FINE)
+		r = queue_session_add(&d.session);
 	if (r == EXIT_FINE) {
 		output_begin(&d.output, stdout,
 			     conf_bool(&cli->conf, CONF_JSON) ? OUTPUT_JSON : OUTPUT_TABLE, columns,
@@ -198,7 +193,9 @@ int command_doctor(struct cli *cli)
 		if (check_types(&d)) {
 			check_rules(&d);
 			check_members(&d);
+			doctor_leases(&d);
 		}
+		doctor_queue(&d);
 		output_finish(&d.output);
 		r = d.has_errors ? EXIT_FAILED : EXIT_FINE;
 	}

@@ -1,6 +1,7 @@
 /* command_pool_add.c - fairlead pool add */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include "cli/intake.h"
 
 #define SOURCE "operator"
+#define CAP_DEFAULT "default"
+#define CAP_MAX 1000000
 
 /* Reads all arguments; "-" is standard input. EXIT_FINE, or an exit status after messages: then nothing is added. */
 static int read_arguments(struct session *session, struct load *load)
@@ -45,8 +48,8 @@ static int read_arguments(struct session *session, struct load *load)
 	return EXIT_FAILED;
 }
 
-static void on_expiry(int result, const char *error, const enum placed *placed, size_t count,
-		      void *arg)
+static void on_changed(int result, const char *error, const enum placed *placed, size_t count,
+		       void *arg)
 {
 	(void)placed;
 	(void)count;
@@ -54,8 +57,8 @@ static void on_expiry(int result, const char *error, const enum placed *placed, 
 }
 
 /* Of the next CHANGE_MAX proxies behind the cursor. EXIT_FINE with `*ret_done` at the end, or an exit status after a message. */
-static int set_expiry_of_some(struct session *session, const struct load *load,
-			      struct load_cursor *cursor, const char *at, bool *ret_done)
+static int change_some(struct session *session, const struct load *load, struct load_cursor *cursor,
+		       enum change change, const char *value, bool *ret_done)
 {
 	static const struct endpoint_rules all = {
 	    .allow_private = true, .allow_single_label = true, .allow_direct = true};
@@ -78,22 +81,29 @@ static int set_expiry_of_some(struct session *session, const struct load *load,
 	}
 	*ret_done = count < CHANGE_MAX;
 	if (!r && count)
-		r = pool_change(session->pool, CHANGE_EXPIRE, at, items, count, on_expiry, session);
+		r = pool_change(session->pool, change, value, items, count, on_changed, session);
 	session->result = r;
 	return r || (count && session_wait(session)) ? session_failed(session) : EXIT_FINE;
 }
 
-static int set_expiry(struct session *session, const struct load *load, int64_t expires_ms)
+static int change_all(struct session *session, const struct load *load, enum change change,
+		      const char *value)
 {
 	struct load_cursor cursor = {0};
 	bool is_done = false;
 	int r = EXIT_FINE;
-	char at[24];
 
-	snprintf(at, sizeof at, "%" PRId64, expires_ms);
 	while (!r && !is_done)
-		r = set_expiry_of_some(session, load, &cursor, at, &is_done);
+		r = change_some(session, load, &cursor, change, value, &is_done);
 	return r;
+}
+
+/* The cap that --max-concurrent names; NULL for `default`. */
+static const char *cap_value(const struct conf *conf)
+{
+	const char *cap = conf_text(conf, CONF_MAX_CONCURRENT);
+
+	return strcmp(cap, CAP_DEFAULT) ? cap : NULL;
 }
 
 static int apply(struct session *session, const struct load *load, int64_t expires_ms)
@@ -104,11 +114,15 @@ static int apply(struct session *session, const struct load *load, int64_t expir
 							      : CHANGE_CANDIDATE;
 	struct apply_result total = {0};
 	int r = session_found_pool(session);
+	char at[24];
 
 	if (r == EXIT_FINE)
 		r = intake_apply(session, load, change, SOURCE, &total);
+	snprintf(at, sizeof at, "%" PRId64, expires_ms);
 	if (r == EXIT_FINE && expires_ms)
-		r = set_expiry(session, load, expires_ms);
+		r = change_all(session, load, CHANGE_EXPIRE, at);
+	if (r == EXIT_FINE && *conf_text(conf, CONF_MAX_CONCURRENT))
+		r = change_all(session, load, CHANGE_CAP, cap_value(conf));
 	if (r == EXIT_FINE)
 		intake_note(session, &total);
 	return r;
@@ -134,9 +148,19 @@ static int run(struct session *session, int64_t expires_ms)
 	return r;
 }
 
+static bool is_cap(const char *text)
+{
+	size_t len = strlen(text);
+
+	return !strcmp(text, CAP_DEFAULT) ||
+	       (len && strspn(text, "0123456789") == len && (text[0] != '0' || len == 1) &&
+		strtol(text, NULL, 10) <= CAP_MAX);
+}
+
 int command_pool_add(struct cli *cli)
 {
 	const char *expires = conf_text(&cli->conf, CONF_EXPIRES);
+	const char *cap = conf_text(&cli->conf, CONF_MAX_CONCURRENT);
 	struct session session;
 	int64_t expires_ms = 0;
 	char why[160];
@@ -144,6 +168,9 @@ int command_pool_add(struct cli *cli)
 
 	if (*expires && expiry_parse(expires, clock_wall_ms(), &expires_ms, why, sizeof why))
 		return cli_usage(cli, "--expires: %s", why);
+	if (conf_is_set(&cli->conf, CONF_MAX_CONCURRENT) && !is_cap(cap))
+		return cli_usage(cli, "--max-concurrent %s: must be 0 to %d, or 'default'", cap,
+				 CAP_MAX);
 	if (conf_bool(&cli->conf, CONF_PARKED) && conf_bool(&cli->conf, CONF_ELIGIBLE))
 		return cli_usage(cli, "--eligible and --parked exclude each other");
 	r = session_open(&session, cli);

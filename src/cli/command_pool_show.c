@@ -124,10 +124,11 @@ static void say_cooldowns(const struct member_story *story, struct text *text)
 /* --- the row ------------------------------------------------------------------------------------------------------ */
 
 static const struct column columns[] = {
-    {"member"},    {"state"},      {"why"},       {"since"},       {"streak"},     {"last"},
-    {"checked"},   {"next_check"}, {"score"},     {"allocations"}, {"latency_ms"}, {"exit"},
-    {"anonymity"}, {"country"},    {"cooldowns"}, {"credentials"}, {"bytes_in"},   {"bytes_out"},
-    {"expires"},   {"proxies"},    {"admin"},     {"health"},
+    {"member"},      {"state"},    {"why"},        {"since"},          {"streak"},
+    {"last"},        {"checked"},  {"next_check"}, {"score"},          {"allocations"},
+    {"latency_ms"},  {"exit"},     {"anonymity"},  {"country"},        {"cooldowns"},
+    {"credentials"}, {"bytes_in"}, {"bytes_out"},  {"expires"},        {"proxies"},
+    {"admin"},       {"health"},   {"leases"},     {"max_concurrent"},
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
@@ -148,6 +149,7 @@ static void print_row(const struct member_story *story, struct output *output)
 	char exit_address[64], anonymity[32], country[8];
 	struct text why = {0}, verdicts = {0}, cooldowns = {0};
 	int64_t latency = packed_number(health, "latency", -1);
+	int64_t cap = packed_number(story->admin, "max_concurrent", -1);
 
 	say_why(story, &why);
 	say_verdicts(health, &verdicts);
@@ -175,7 +177,9 @@ static void print_row(const struct member_story *story, struct output *output)
 		       text_or_none(time_of(story->admin, "expires_at", expires)),
 		       text_or_none(story->proxies),
 		       text_or_none(story->admin),
-		       text_or_none(health)});
+		       text_or_none(health),
+		       CELL_NUMBER(view->leases),
+		       cap >= 0 ? CELL_NUMBER(cap) : CELL_NONE});
 }
 
 static void print_story(int result, const char *error, const struct member_story *story, void *arg)
@@ -210,7 +214,7 @@ static int run(struct session *session)
 		    session->cli,
 		    "score: the count that decides whose turn it is; allocations: how often it was "
 		    "handed out, whatever became of the request; streak: passes in a row, or "
-		    "failures in a row below 0");
+		    "failures in a row below 0; max_concurrent: its own, if it has one");
 		return EXIT_FINE;
 	}
 	if (session->result != REASON_MEMBER_UNKNOWN)

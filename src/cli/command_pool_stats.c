@@ -9,6 +9,8 @@ struct stats {
 	struct session *session;
 	size_t eligible, parked;
 	double allocations;
+	int64_t leases;
+	bool is_concurrent;
 	struct cell lowest, highest;
 };
 
@@ -19,6 +21,7 @@ static void on_members(int result, const char *error, struct member_view *views,
 
 	for (size_t i = 0; i < count; i++) {
 		stats->allocations += views[i].allocations;
+		stats->leases += views[i].leases;
 		stats->eligible += views[i].is_eligible;
 	}
 	stats->parked = count - stats->eligible;
@@ -30,18 +33,21 @@ static void on_members(int result, const char *error, struct member_view *views,
 static void print_sums(const struct stats *stats, const struct survey *survey, bool json)
 {
 	static const struct column columns[] = {
-	    {"pool"},          {"eligible"}, {"parked"},    {"allocations"},    {"lowest_score"},
-	    {"highest_score"}, {"bytes_in"}, {"bytes_out"}, {"parking_held_ms"}};
+	    {"pool"},          {"eligible"}, {"parked"},    {"allocations"},     {"lowest_score"},
+	    {"highest_score"}, {"bytes_in"}, {"bytes_out"}, {"parking_held_ms"}, {"leases"}};
+	/* The last is for pools that have some, or may have. */
+	const size_t count = stats->leases || stats->is_concurrent ? 10 : 9;
 	struct output output;
 
-	output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_RECORD, columns, 9);
+	output_begin(&output, stdout, json ? OUTPUT_JSON : OUTPUT_RECORD, columns, count);
 	output_row(&output,
 		   (struct cell[]){CELL_TEXT(pool_name(stats->session->pool)),
 				   CELL_NUMBER((int64_t)stats->eligible),
 				   CELL_NUMBER((int64_t)stats->parked),
 				   CELL_REAL(stats->allocations), stats->lowest, stats->highest,
 				   CELL_NUMBER(survey->bytes_in), CELL_NUMBER(survey->bytes_out),
-				   survey->held_ms ? CELL_NUMBER(survey->held_ms) : CELL_NONE});
+				   survey->held_ms ? CELL_NUMBER(survey->held_ms) : CELL_NONE,
+				   CELL_NUMBER(stats->leases)});
 	output_finish(&output);
 }
 
@@ -86,7 +92,7 @@ static void on_survey(int result, const char *error, const struct survey *survey
 
 static int run(struct session *session)
 {
-	struct stats stats = {.session = session};
+	struct stats stats = {.session = session, .is_concurrent = session_is_concurrent(session)};
 	int r = pool_view(session->pool, on_members, &stats);
 
 	if (!r)

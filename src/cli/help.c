@@ -6,6 +6,7 @@
 #include "base/conf.h"
 #include "base/conf_value.h"
 #include "base/result.h"
+#include "cli/options.h"
 
 #define WIDTH ((size_t)79)
 
@@ -36,7 +37,7 @@ static void print_exit_status(FILE *out)
 	      "  0  fine\n"
 	      "  1  failed\n"
 	      "  2  wrong usage\n"
-	      "  3  nothing available: an empty pool\n",
+	      "  3  nothing available: an empty pool, an empty queue\n",
 	      out);
 }
 
@@ -53,7 +54,8 @@ void help_overview(FILE *out)
 {
 	fputs("Usage: fairlead COMMAND [OPTION...] [ARGUMENT...]\n\n"
 	      "Shares a pool of proxies evenly: whoever asks gets the eligible one with the\n"
-	      "fewest allocations.\n\nCommands:\n",
+	      "fewest allocations; and a queue of tasks by priority, so that none is "
+	      "lost.\n\nCommands:\n",
 	      out);
 	print_commands(out, NULL);
 	fputs("\n'fairlead COMMAND --help' tells the options of a command,\n"
@@ -81,12 +83,12 @@ static const char *letter_of(enum conf_id id)
 }
 
 /* "  -q, --quiet", "  --tries N", "  --[no-]access-log" */
-static void print_synopsis(FILE *out, enum conf_id id)
+static void print_synopsis(FILE *out, const struct command *command, enum conf_id id)
 {
 	const struct conf_row *row = conf_row(id);
 	char flag[64];
 
-	conf_flag_name(id, flag, sizeof flag);
+	options_flag_name(command, id, flag, sizeof flag);
 	if (row->kind != KIND_BOOL)
 		fprintf(out, "  %s %s\n", flag, row->kind == KIND_ENUM ? "WORD" : row->placeholder);
 	else if (strcmp(row->initial, "true") == 0)
@@ -95,14 +97,14 @@ static void print_synopsis(FILE *out, enum conf_id id)
 		fprintf(out, "  %s%s\n", letter_of(id), flag);
 }
 
-static void print_option(FILE *out, enum conf_id id)
+static void print_option(FILE *out, const struct command *command, enum conf_id id)
 {
 	const struct conf_row *row = conf_row(id);
 	bool has_default = *row->initial && strcmp(row->initial, "false") != 0;
 	char env[64], range[128] = "", text[768];
 	size_t used;
 
-	print_synopsis(out, id);
+	print_synopsis(out, command, id);
 	if (row->kind != KIND_BOOL)
 		conf_value_range(row, range, sizeof range);
 	used = (size_t)snprintf(text, sizeof text, "%s.", row->help);
@@ -120,22 +122,22 @@ static void print_option(FILE *out, enum conf_id id)
 }
 
 /* A row of several groups stands in the first that the command takes. */
-static bool stands_in(const struct conf_row *row, unsigned accepted, int group)
+static bool stands_in(const struct conf_row *row, uint64_t accepted, int group)
 {
-	unsigned common = row->groups & accepted;
+	uint64_t common = row->groups & accepted;
 
-	return common && __builtin_ctz(common) == group;
+	return common && __builtin_ctzll(common) == group;
 }
 
 static void print_options(FILE *out, const struct command *command)
 {
 	for (int group = 0; group < GROUP_COUNT; group++) {
-		if (!(command->groups & 1U << group))
+		if (!(command->groups & UINT64_C(1) << group))
 			continue;
 		fprintf(out, "\n%s:\n", conf_heading((enum conf_group_index)group));
 		for (int id = 0; id < CONF_ROWS; id++)
 			if (stands_in(conf_row((enum conf_id)id), command->groups, group))
-				print_option(out, (enum conf_id)id);
+				print_option(out, command, (enum conf_id)id);
 	}
 }
 

@@ -21,7 +21,8 @@ unsigned hide_secrets(int argc, char **argv)
 {
 	unsigned hidden = 0;
 
-	for (int i = 1; i < argc; i++) {
+	/* What stands behind --exec is shown by the command itself, too. */
+	for (int i = 1; i < argc && strcmp(argv[i], "--exec") != 0; i++) {
 		bool is_option = strncmp(argv[i], "--", 2) == 0;
 		char *equals = is_option ? strchr(argv[i], '=') : NULL;
 

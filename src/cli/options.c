@@ -22,7 +22,7 @@ struct line {
 	int argc;
 	char **argv;
 	int at;
-	bool is_over; /* behind "--" */
+	bool is_over; /* behind "--" or --exec: what follows is not ours to read */
 	struct option *options;
 	int option_count;
 };
@@ -54,6 +54,30 @@ static int long_option(const char *name, size_t len)
 	return conf_find(key);
 }
 
+static bool is_accepted(const struct command *command, int id)
+{
+	uint64_t groups = command ? command->groups : (uint64_t)IN_ALL;
+
+	return conf_row((enum conf_id)id)->groups & groups;
+}
+
+/* A name that another command's setting has may stand for this command's own: of `judge`, --listen is judge_listen, of
+ * `queue push`, --id is push_id. */
+static int own_id(const struct command *command, int id)
+{
+	const char *space;
+	char name[128];
+	int own;
+
+	if (id < 0 || !command || is_accepted(command, id))
+		return id;
+	space = strrchr(command->words, ' ');
+	snprintf(name, sizeof name, "%s_%s", space ? space + 1 : command->words,
+		 conf_row((enum conf_id)id)->name);
+	own = conf_find(name);
+	return own >= 0 && is_accepted(command, own) ? own : id;
+}
+
 static bool is_switch(int id)
 {
 	return id >= 0 && conf_row((enum conf_id)id)->kind == KIND_BOOL;
@@ -77,14 +101,48 @@ static const char *take_value(struct line *line)
 	return next;
 }
 
-static void read_long(struct line *line, const char *typed)
+/* Whoever writes "--" behind --exec means the same by it. */
+static void begin_command(struct line *line)
+{
+	line->is_over = true;
+	if (line->at < line->argc && !strcmp(line->argv[line->at], "--"))
+		line->at++;
+}
+
+/* The command of one or two words; `ret_taken` is their number. NULL: unknown, or a group's word
+ * alone. */
+static const struct command *look_up(const char *first, const char *second, int *ret_taken)
+{
+	const struct command *command = command_find(first);
+	char words[64];
+
+	*ret_taken = 1;
+	if (command || !second)
+		return command;
+	snprintf(words, sizeof words, "%s %s", first, second);
+	*ret_taken = 2;
+	return command_find(words);
+}
+
+/* What the words before an option name already: it decides whether the option takes a value. */
+static const struct command *command_so_far(const struct cli *cli)
+{
+	int taken;
+
+	if (cli->copy_count == 0)
+		return NULL;
+	return look_up(cli->copies[0], cli->copy_count > 1 ? cli->copies[1] : NULL, &taken);
+}
+
+static void read_long(const struct cli *cli, struct line *line, const char *typed)
 {
 	struct option *option = &line->options[line->option_count++];
 	const char *name = typed + 2;
 	const char *equals = strchr(name, '=');
 	size_t len = equals ? (size_t)(equals - name) : strlen(name);
 
-	*option = (struct option){.typed = typed, .id = long_option(name, len)};
+	*option = (struct option){.typed = typed,
+				  .id = own_id(command_so_far(cli), long_option(name, len))};
 	if (option->id < 0 && !equals && strncmp(name, "no-", 3) == 0) {
 		int id = long_option(name + 3, len - 3);
 
@@ -98,6 +156,8 @@ static void read_long(struct line *line, const char *typed)
 		option->value = "true";
 	else if (option->id >= 0)
 		option->value = take_value(line);
+	if (option->id == CONF_EXEC && !equals)
+		begin_command(line);
 }
 
 static void read_short(struct line *line, const char *typed)
@@ -143,7 +203,7 @@ static int read_line(struct cli *cli, struct line *line)
 		else if (strcmp(typed, "--") == 0)
 			line->is_over = true;
 		else if (typed[1] == '-')
-			read_long(line, typed);
+			read_long(cli, line, typed);
 		else
 			read_short(line, typed);
 	}
@@ -223,21 +283,6 @@ static int unknown_command(const char *first, const char *second, struct conf_er
 	return fail_unknown(typed, hint, "help", error);
 }
 
-/* The command of one or two words; `ret_taken` is their number. NULL: unknown, or a group's word
- * alone. */
-static const struct command *look_up(const char *first, const char *second, int *ret_taken)
-{
-	const struct command *command = command_find(first);
-	char words[64];
-
-	*ret_taken = 1;
-	if (command || !second)
-		return command;
-	snprintf(words, sizeof words, "%s %s", first, second);
-	*ret_taken = 2;
-	return command_find(words);
-}
-
 /* Takes the command's words off the front of what is not an option. */
 static int find_command(struct cli *cli, struct conf_error *error)
 {
@@ -258,13 +303,6 @@ static int find_command(struct cli *cli, struct conf_error *error)
 	return second ? unknown_in_group(first, second, error) : 0;
 }
 
-static bool is_accepted(const struct cli *cli, int id)
-{
-	unsigned groups = cli->command ? cli->command->groups : (unsigned)IN_ALL;
-
-	return conf_row((enum conf_id)id)->groups & groups;
-}
-
 /* "; see 'fairlead pool add --help'" */
 static const char *where_help_is(const struct cli *cli, char *buffer, size_t size)
 {
@@ -283,7 +321,7 @@ static int unknown_option(const struct cli *cli, const char *typed, struct conf_
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(typed, "="), typed);
 	suggest_begin(&s, name);
 	for (int id = 0; id < CONF_ROWS; id++)
-		if (!cli->command || is_accepted(cli, id))
+		if (!cli->command || is_accepted(cli->command, id))
 			suggest_try(&s, conf_flag_name((enum conf_id)id, flag, sizeof flag));
 	secret_print(name, shown, sizeof shown);
 	if (s.best[0])
@@ -319,26 +357,13 @@ static int foreign_option(const struct cli *cli, int id, struct conf_error *erro
 	return conf_fail(error, "%s is no option of this command, but of %s%s", flag, owners, see);
 }
 
-static int missing_value(const struct cli *cli, int id, struct conf_error *error)
+static int missing_value(const struct cli *cli, const char *typed, int id, struct conf_error *error)
 {
-	char flag[64], see[96];
+	char see[96];
 
-	return conf_fail(
-	    error, "%s needs a value: %s%s", conf_flag_name((enum conf_id)id, flag, sizeof flag),
-	    conf_row((enum conf_id)id)->placeholder, where_help_is(cli, see, sizeof see));
-}
-
-/* A name that another command's setting has may stand for this command's own: of `judge`, --listen is judge_listen. */
-static int own_id(const struct cli *cli, int id)
-{
-	char name[128];
-	int own;
-
-	if (!cli->command || is_accepted(cli, id))
-		return id;
-	snprintf(name, sizeof name, "%s_%s", cli->command->words, conf_row((enum conf_id)id)->name);
-	own = conf_find(name);
-	return own >= 0 && is_accepted(cli, own) ? own : id;
+	return conf_fail(error, "%s needs a value: %s%s", typed,
+			 conf_row((enum conf_id)id)->placeholder,
+			 where_help_is(cli, see, sizeof see));
 }
 
 static int judge_option(struct cli *cli, const struct option *option, struct conf_error *error)
@@ -347,11 +372,11 @@ static int judge_option(struct cli *cli, const struct option *option, struct con
 
 	if (option->id < 0)
 		return unknown_option(cli, option->typed, error);
-	id = own_id(cli, option->id);
-	if (!is_accepted(cli, id))
+	id = own_id(cli->command, option->id);
+	if (!is_accepted(cli->command, id))
 		return foreign_option(cli, id, error);
 	if (!option->value)
-		return missing_value(cli, id, error);
+		return missing_value(cli, option->typed, id, error);
 	return conf_set(&cli->conf, (enum conf_id)id, option->value,
 			(struct conf_place){.level = FROM_FLAG}, error);
 }
@@ -412,6 +437,24 @@ int options_parse(struct cli *cli, int argc, char **argv, struct conf_error *err
 		r = judge_line(cli, &line, error);
 	free(line.options);
 	return r;
+}
+
+const char *options_flag_name(const struct command *command, enum conf_id id, char *buffer,
+			      size_t size)
+{
+	const char *space = strrchr(command->words, ' ');
+	const char *last = space ? space + 1 : command->words;
+	const char *name = conf_row(id)->name;
+	size_t len = strlen(last);
+	int other;
+
+	conf_flag_name(id, buffer, size);
+	if (strncmp(name, last, len) != 0 || name[len] != '_')
+		return buffer;
+	other = conf_find(name + len + 1);
+	return other >= 0 && own_id(command, other) == (int)id
+		   ? conf_flag_name((enum conf_id)other, buffer, size)
+		   : buffer;
 }
 
 void options_fini(struct cli *cli)

@@ -1,7 +1,7 @@
 /* options.h - the command line: words, options, arguments.
  *
- * Options stand before or behind the words of a command. "--" ends them; "-" alone is an
- * argument. */
+ * Options stand before or behind the words of a command. "--" ends them, and so does --exec, behind
+ * which another program's command line begins; "-" alone is an argument. */
 #ifndef FAIRLEAD_CLI_OPTIONS_H
 #define FAIRLEAD_CLI_OPTIONS_H
 
@@ -15,6 +15,10 @@ MUST_USE int options_parse(struct cli *cli, int argc, char **argv, struct conf_e
 
 /* "--redis", as opposed to "--json" and "--redis=URL": is the argument behind it its value? */
 bool options_takes_next(const char *typed);
+
+/* "--tries", as the command calls it: of `queue push`, push_id is --id. `buffer`, as conf_flag_name(). */
+const char *options_flag_name(const struct command *command, enum conf_id id, char *buffer,
+			      size_t size);
 
 void options_fini(struct cli *cli);
 

@@ -330,13 +330,25 @@ int output_end(struct output *o)
 
 void output_finish(struct output *o)
 {
-	if (output_end(o) && !first_error)
-		first_error = o->result;
+	output_note_error(output_end(o));
 }
 
 int output_error(void)
 {
 	return first_error;
+}
+
+size_t output_printable(const char *text, size_t len)
+{
+	size_t sequence = sequence_len((const unsigned char *)text, len);
+
+	return sequence && !is_control((const unsigned char *)text, sequence) ? sequence : 0;
+}
+
+void output_note_error(int result)
+{
+	if (result && !first_error)
+		first_error = result;
 }
 
 bool output_failed(const struct output *o)

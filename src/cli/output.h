@@ -85,4 +85,10 @@ int output_error(void);
 
 bool output_failed(const struct output *o);
 
+/* The length of the UTF-8 sequence at `text` (`len` > 0) that a terminal may get; 0: a control byte, or no UTF-8. */
+size_t output_printable(const char *text, size_t len);
+
+/* For those who print without a struct output: what output_error() tells, unless something failed before. */
+void output_note_error(int result);
+
 #endif

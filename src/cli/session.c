@@ -26,20 +26,30 @@ static int attach(struct session *session)
 	return EXIT_FAILED;
 }
 
-static int connect_store(struct session *session)
+int session_store_config(const struct session *session, struct store_config *ret)
 {
 	const struct conf *conf = &session->cli->conf;
-	struct store_config config;
-	bool is_final;
-	int r = service_store_config(conf, session->private, &config);
+	int r = service_store_config(conf, session->private, ret);
 
 	if (r)
 		return r;
 	/* Nobody waits behind a command: it may take longer than a daemon's operation, unless that was set. */
 	if (!conf_is_set(conf, CONF_STORE_TIMEOUT))
-		config.timeout_ms = COMMAND_TIMEOUT_MS;
+		ret->timeout_ms = COMMAND_TIMEOUT_MS;
 	if (!conf_is_set(conf, CONF_STORE_WAIT))
-		config.wait_ms = CONNECT_MS;
+		ret->wait_ms = CONNECT_MS;
+	return EXIT_FINE;
+}
+
+static int connect_store(struct session *session, int64_t extra_ms)
+{
+	struct store_config config;
+	bool is_final;
+	int r = session_store_config(session, &config);
+
+	if (r)
+		return r;
+	config.timeout_ms += extra_ms;
 	r = loop_new(&session->loop);
 	if (!r)
 		r = store_new(&session->store, session->loop, &config);
@@ -57,6 +67,15 @@ static int connect_store(struct session *session)
 	return EXIT_FAILED;
 }
 
+int session_connect(struct session *session, struct cli *cli, int64_t extra_ms)
+{
+	int r;
+
+	*session = (struct session){.cli = cli};
+	r = attach(session);
+	return r ? r : connect_store(session, extra_ms);
+}
+
 int session_open_any(struct session *session, struct cli *cli)
 {
 	const char *name = conf_text(&cli->conf, CONF_POOL);
@@ -68,9 +87,7 @@ int session_open_any(struct session *session, struct cli *cli)
 	/* A wrong name is the user's, whatever the store is like. */
 	if (pool_keys_init(&keys, name, error, sizeof error))
 		return cli_usage(cli, "--pool: %s", error);
-	r = attach(session);
-	if (r == EXIT_FINE)
-		r = connect_store(session);
+	r = session_connect(session, cli, 0);
 	if (r == EXIT_FINE &&
 	    pool_new(&session->pool, session->loop, session->store, name, error, sizeof error)) {
 		cli_error(cli, "%s", error);
@@ -104,6 +121,7 @@ void session_close(struct session *session)
 {
 	store_free(session->store);
 	pool_free(session->pool);
+	queue_free(session->queue);
 	loop_free(session->loop);
 	private_detach(session->private);
 }
@@ -139,7 +157,8 @@ int session_failed(struct session *session)
 
 	cut_place(session->error);
 	if (!strncmp(error, "WRONGTYPE", 9))
-		hint = "; rename that key, or choose another --pool";
+		hint = session->pool ? "; rename that key, or choose another --pool"
+				     : "; rename that key, or choose another --queue";
 	else if (!strncmp(error, "OOM", 3))
 		hint = "; Redis is at its maxmemory: give it more, or remove something";
 	else if (!strncmp(error, "NOPERM", 6))
@@ -163,6 +182,12 @@ int session_read_rules(struct session *session)
 
 	session->result = r;
 	return r || session_wait(session) ? session_failed(session) : EXIT_FINE;
+}
+
+bool session_is_concurrent(struct session *session)
+{
+	return !pool_read_rules(session->pool, on_rules, session) && !session_wait(session) &&
+	       rules_want_leases(pool_rules(session->pool));
 }
 
 int session_write_rules(struct session *session, const struct word *words, size_t count)

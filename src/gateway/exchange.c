@@ -74,14 +74,13 @@ void exchange_end(struct exchange *x, int reason)
 
 	if (x->state == EXCHANGE_END)
 		return;
-	if (x->state == EXCHANGE_ALLOCATE)
-		route_cancel(x);
 	exchange_enter(x, EXCHANGE_END);
 	/* Whoever is asked for credentials sends them next. */
 	if (reason && reason != REASON_CLIENT_UNKNOWN)
 		x->keep_alive = false;
 	ticket_return(&x->ticket);
 	drop_upstream(x);
+	route_end(x);
 	answer_reason(x, reason);
 	record_exchange(x, reason);
 	x->grave.free_object = free_exchange;

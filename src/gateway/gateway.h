@@ -16,6 +16,7 @@ struct gateway_config {
 	const char *name; /* in Proxy-Status */
 	bool has_access_log, has_member_header;
 	int tries;
+	int64_t lease_wait_ms; /* for a lease while all members are at their cap */
 	int64_t tries_ms, connect_ms, dial_ms, head_ms, response_ms, idle_ms;
 	size_t retry_body_bytes, body_rate; /* body_rate: bytes a second */
 	int64_t retry_after_s;

@@ -108,7 +108,7 @@ void handshake_take(struct client *client);
 enum exchange_state {
 	EXCHANGE_READ,     /* the request stands at the front of client->in */
 	EXCHANGE_ADMIT,    /* the limits of its client and its target are asked */
-	EXCHANGE_ALLOCATE, /* a member is asked for */
+	EXCHANGE_ALLOCATE, /* a member is asked for, or waited for */
 	EXCHANGE_DIAL,     /* the member is dialled */
 	EXCHANGE_RELAY,    /* both ends stand: a tunnel, or a request and its response */
 	EXCHANGE_END,
@@ -139,6 +139,7 @@ struct exchange {
 		struct allocation allocation;
 		struct sticky sticky;
 	} ask;
+	struct lease *lease;   /* of the member in use, or asked for; NULL: none */
 	struct member *member; /* in use */
 	struct member **avoid; /* had before, then passed over; each a reference */
 	size_t avoid_count, passed_count;
@@ -172,7 +173,9 @@ void exchange_alarm(struct exchange *exchange);
 
 /* Asks for a member, which comes to exchange_routed(). */
 void route_begin(struct exchange *exchange);
-void route_cancel(struct exchange *exchange);
+
+/* The only place where the asking, or the lease, of an exchange ends; of one that has neither, nothing. */
+void route_end(struct exchange *exchange);
 
 /* `result`: 0 and x->member stands, or the reason why there is none. */
 void exchange_routed(struct exchange *exchange, int result);

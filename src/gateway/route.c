@@ -1,4 +1,5 @@
-/* route.c - which member an exchange goes through: an allocation, a sticky session's member, another pool's. */
+/* route.c - which member an exchange goes through: an allocation, a lease, a sticky session's member, another pool's. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "base/log.h"
 #include "gateway/internal.h"
 #include "pool/cooldown.h"
+#include "pool/lease.h"
 
 /* How many pools may stand behind one another. */
 #define FALLBACKS_MAX 4
@@ -14,10 +16,25 @@
 #define ALL_COOLING_LOG_MS 1000
 
 static void ask(struct exchange *x);
+static void take(struct exchange *x);
 
 static bool is_sticky(const struct exchange *x)
 {
 	return x->identity && *x->identity->session;
+}
+
+/* Under least-concurrent a member is used with a lease only, whatever brought the exchange to it. */
+static bool is_leased(const struct exchange *x)
+{
+	return rules_want_leases(pool_rules(x->pool));
+}
+
+static void drop_lease(struct exchange *x)
+{
+	if (x->lease)
+		lease_release(x->lease);
+	free(x->lease);
+	x->lease = NULL;
 }
 
 /* Makes room in `avoid` for one more. */
@@ -38,6 +55,7 @@ bool route_avoid(struct exchange *x)
 	x->avoid[x->avoid_count + x->passed_count] = x->avoid[x->avoid_count];
 	x->avoid[x->avoid_count++] = x->member;
 	x->member = NULL;
+	drop_lease(x);
 	return x->avoid_count + x->passed_count < AVOID_MAX;
 }
 
@@ -57,6 +75,7 @@ static bool pass_over(struct exchange *x)
 		return false;
 	x->avoid[x->avoid_count + x->passed_count++] = x->member;
 	x->member = NULL;
+	drop_lease(x);
 	return true;
 }
 
@@ -75,13 +94,14 @@ static void log_all_cooling(struct exchange *x)
 /* Takes the member that was passed over first: it had the lowest count, and was counted when it was given. */
 static void take_passed(struct exchange *x)
 {
+	drop_lease(x); /* of the member that was offered last, if there was no room to note it */
 	member_unref(x->member);
 	x->member = x->avoid[x->avoid_count];
 	x->passed_count--;
 	memmove(&x->avoid[x->avoid_count], &x->avoid[x->avoid_count + 1],
 		x->passed_count * sizeof(struct member *));
 	log_all_cooling(x);
-	exchange_routed(x, 0);
+	take(x);
 }
 
 /* There is no other member, for `reason`. */
@@ -91,6 +111,12 @@ static void give_up(struct exchange *x, int reason)
 		take_passed(x);
 	else
 		exchange_routed(x, reason);
+}
+
+/* What a question that could not be asked comes to. */
+static int refusal(int r)
+{
+	return r == -EPERM ? REASON_STORE_NEWER : REASON_STORE_NOT_DONE;
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
@@ -122,26 +148,33 @@ static void on_empty(struct exchange *x)
 	}
 }
 
+/* The member in use cannot be used, for `reason`. Not a try: nothing was attempted. */
+static void ask_another(struct exchange *x, int reason)
+{
+	if (route_avoid(x))
+		ask(x);
+	else
+		give_up(x, reason);
+}
+
 static void on_answer(struct exchange *x, int result, struct member *member)
 {
 	x->member = member;
 	if (result == REASON_MEMBER_UNREADABLE) {
-		/* Not a try: nothing was attempted. */
 		x->last_reason = result;
-		if (route_avoid(x))
-			ask(x);
-		else
-			give_up(x, result);
+		ask_another(x, result);
 	} else if (result == REASON_POOL_EMPTY) {
 		on_empty(x);
 	} else if (result) {
 		give_up(x, result);
 	} else if (!is_cooling(x)) {
-		exchange_routed(x, 0);
+		take(x);
 	} else if (pass_over(x)) {
 		ask(x);
+	} else if (x->passed_count) {
+		take_passed(x);
 	} else {
-		give_up(x, 0);
+		take(x);
 	}
 }
 
@@ -158,6 +191,82 @@ static void on_sticky(int result, struct member *member, bool is_moved, struct s
 	x->is_session_moved = x->is_session_moved || is_moved;
 	on_answer(x, result, member);
 }
+
+/* --- leases ------------------------------------------------------------------------------------------------------- */
+
+static void on_lease(int result, struct lease *lease, void *arg)
+{
+	struct exchange *x = arg;
+
+	if (lease->member)
+		x->member = member_ref(lease->member);
+	else
+		drop_lease(x);
+	on_answer(x, result, x->member);
+}
+
+/* The lease of a member that was counted already. One that has left the pool meanwhile is not tried, and no failure. */
+static void on_own_lease(int result, struct lease *lease, void *arg)
+{
+	struct exchange *x = arg;
+
+	if (!lease->member)
+		drop_lease(x);
+	if (result == REASON_MEMBER_UNREADABLE)
+		x->last_reason = result;
+	if (result == REASON_MEMBER_UNREADABLE || result == REASON_POOL_EMPTY)
+		ask_another(x, result);
+	else
+		exchange_routed(x, result);
+}
+
+/* One bound for all questions of one try. */
+static int64_t wait_left_ms(const struct exchange *x)
+{
+	const int64_t left_ms =
+	    x->gateway->config.lease_wait_ms - (clock_us() - x->state_since_us) / 1000;
+
+	return left_ms > 0 ? left_ms : 0;
+}
+
+/* Asks for a lease: of any member but those in `avoid`, or of `only`. 0 or -errno. */
+static int ask_lease(struct exchange *x, struct member *only)
+{
+	const struct lease_request request = {
+	    .wait_ms = wait_left_ms(x),
+	    .only = only,
+	    .avoid = x->avoid,
+	    .avoid_count = only ? 0 : x->avoid_count + x->passed_count,
+	    .cb = only ? on_own_lease : on_lease,
+	    .arg = x,
+	};
+	int r = -ENOMEM;
+
+	x->lease = calloc(1, sizeof *x->lease);
+	if (x->lease)
+		r = pool_acquire(x->pool, x->lease, &request);
+	if (r) {
+		free(x->lease);
+		x->lease = NULL;
+	}
+	return r;
+}
+
+/* The member in use is the one to be used. */
+static void take(struct exchange *x)
+{
+	int r;
+
+	if (!is_leased(x) || x->lease) {
+		exchange_routed(x, 0);
+		return;
+	}
+	r = ask_lease(x, x->member);
+	if (r)
+		exchange_routed(x, refusal(r));
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
 
 static int ask_session(struct exchange *x)
 {
@@ -183,13 +292,15 @@ static void ask(struct exchange *x)
 
 	if (is_sticky(x))
 		r = ask_session(x);
+	else if (is_leased(x))
+		r = ask_lease(x, NULL);
 	else if (avoid_count)
 		r = pool_allocate_except(x->pool, &x->ask.allocation, x->avoid, avoid_count,
 					 on_allocated);
 	else
 		pool_allocate(x->pool, &x->ask.allocation, on_allocated);
 	if (r)
-		give_up(x, REASON_STORE_NOT_DONE);
+		give_up(x, refusal(r));
 }
 
 void route_begin(struct exchange *x)
@@ -197,10 +308,11 @@ void route_begin(struct exchange *x)
 	ask(x);
 }
 
-void route_cancel(struct exchange *x)
+void route_end(struct exchange *x)
 {
 	if (is_sticky(x))
 		pool_sticky_cancel(&x->ask.sticky);
 	else
 		pool_allocate_cancel(&x->ask.allocation);
+	drop_lease(x);
 }

@@ -16,6 +16,7 @@
 #include "check/schedule.h"
 #include "node/setup.h"
 #include "pool/branches.h"
+#include "pool/sweep.h"
 
 #define POOLS_MAX ((size_t)1024)
 #define ROUND_MS 5000
@@ -26,6 +27,7 @@ struct branch {
 	struct checks *checks;
 	struct pool *pool;         /* our own but that of the first */
 	struct schedule *schedule; /* NULL: it is not checked, or its rules were not read yet */
+	struct sweep *sweep;       /* NULL: of the first, which the keeper sweeps */
 };
 
 struct checks {
@@ -116,6 +118,8 @@ static void add_pool(struct checks *checks, const char *name)
 		log_warn("a pool is not checked", LOG_TEXT("pool", name), LOG_TEXT("error", error));
 		return;
 	}
+	if (pool_sweep_new(&branch->sweep, checks->loop, branch->pool))
+		log_error("no memory to sweep a pool", LOG_TEXT("pool", name));
 	branch->checks = checks;
 	checks->count++;
 }
@@ -242,6 +246,8 @@ int checks_begin(struct checks *checks, const struct conf *conf, char *error, si
 
 void checks_end(struct checks *checks)
 {
+	if (!checks)
+		return;
 	checks->is_running = false;
 	alarm_off(&checks->step);
 	crowd_free(checks->crowd);
@@ -261,8 +267,10 @@ void checks_free(struct checks *checks)
 	if (!checks)
 		return;
 	alarm_fini(&checks->step);
-	for (size_t i = 1; i < checks->count; i++)
+	for (size_t i = 1; i < checks->count; i++) {
+		pool_sweep_free(checks->branches[i].sweep);
 		pool_free(checks->branches[i].pool);
+	}
 	free(checks);
 }
 

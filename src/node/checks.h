@@ -18,7 +18,7 @@ MUST_USE int checks_new(struct checks **ret, struct loop *loop, struct store *st
  * The pool's rules have been read. 0, or -errno with a line in `error`. */
 MUST_USE int checks_begin(struct checks *checks, const struct conf *conf, char *error, size_t size);
 
-/* Gives up what is under way: before store_free(). */
+/* Gives up what is under way: before store_free(). Accepts NULL. */
 void checks_end(struct checks *checks);
 
 /* After store_free(). Accepts NULL. */

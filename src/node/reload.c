@@ -14,7 +14,8 @@ static const enum conf_id fixed[] = {
     CONF_POOL,       CONF_REDIS,         CONF_REDIS_PASSWORD_FILE,
     CONF_STATE_DIR,  CONF_STORE_TIMEOUT, CONF_STORE_WAIT,
     CONF_NAMESERVER, CONF_LOG_FORMAT,    CONF_QUIET,
-    CONF_VERBOSE,
+    CONF_VERBOSE,    CONF_QUEUE,         CONF_LEVELS,
+    CONF_LISTS,      CONF_LOST_MAX,      CONF_DEAD_MAX,
 };
 
 static int keep_fixed(struct conf *conf, const struct conf *old, bool is_telling)

@@ -12,9 +12,11 @@
 #include "base/metric.h"
 #include "node/checks.h"
 #include "node/heartbeat.h"
+#include "node/queues.h"
 #include "node/role.h"
 #include "node/roster.h"
 #include "node/service.h"
+#include "pool/sweep.h"
 #include "pool/types.h"
 #include "source/source.h"
 #include "store/info.h"
@@ -22,6 +24,7 @@
 #define SWEEP_MS 60000
 #define AGE_MS 1000
 #define START_MS 15000
+#define LOOK_MS 100
 #define FOLLOW_MS 100
 #define DEMO_SOURCE "demo"
 
@@ -30,6 +33,8 @@ struct keeper {
 	const struct role_context *context;
 	struct roster roster;
 	struct checks *checks;
+	struct sweep *janitor;
+	struct queue_care *queue;
 	struct alarm sweep, age, follow;
 	bool is_serving;
 	bool is_supplying;
@@ -303,13 +308,17 @@ static int judge_server(struct keeper *keeper)
 	return store_command(keeper->service.store, STORE_IDEMPOTENT, words, 1, on_info, keeper);
 }
 
-/* Whoever starts a node wants to know when the store does not come. */
+/* Whoever starts a node wants to know when the store does not come; whoever ends it does not wait for that. */
 static int wait_for_store(struct keeper *keeper)
 {
+	int64_t deadline = clock_ms() + START_MS;
 	bool is_final;
-	int r = store_wait_ready(keeper->service.store, START_MS);
+	int r;
 
-	if (!r)
+	do
+		r = store_wait_ready(keeper->service.store, LOOK_MS);
+	while (r == REASON_STORE_NOT_DONE && !keeper->service.is_stopping && clock_ms() < deadline);
+	if (!r || keeper->service.is_stopping)
 		return 0;
 	fprintf(stderr, "fairlead: the store does not answer: %s\n",
 		store_trouble(keeper->service.store, &is_final));
@@ -320,18 +329,62 @@ static int check_conf(const struct conf *conf, char *error, size_t size)
 {
 	int r = sources_check(conf, error, size);
 
+	r = r ? r : queues_check(conf, error, size);
 	return r ? r : checks_check(conf, error, size);
+}
+
+static int care_for_queue(struct keeper *keeper)
+{
+	char error[512];
+
+	if (!queue_care_new(&keeper->queue, keeper->service.loop, keeper->service.store,
+			    keeper->service.conf, error, sizeof error))
+		return 0;
+	fprintf(stderr, "fairlead: %s\n", error);
+	return 1;
 }
 
 /* Whoever waits for answers of the store is ended before it, and freed behind it. */
 static void finish(struct keeper *keeper)
 {
-	if (keeper->checks)
-		checks_end(keeper->checks);
+	checks_end(keeper->checks);
 	service_end_store(&keeper->service);
 	roster_fini(&keeper->roster);
 	checks_free(keeper->checks);
+	pool_sweep_free(keeper->janitor);
+	queue_care_free(keeper->queue);
 	service_fini(&keeper->service);
+}
+
+static int begin(struct keeper *keeper)
+{
+	struct service *service = &keeper->service;
+
+	if (checks_new(&keeper->checks, service->loop, service->store, service->pool) ||
+	    pool_sweep_new(&keeper->janitor, service->loop, service->pool))
+		return 1;
+	return care_for_queue(keeper);
+}
+
+static int work(struct keeper *keeper)
+{
+	struct service *service = &keeper->service;
+	int r;
+
+	alarm_init(&keeper->sweep, service->loop, sweep, keeper);
+	alarm_init(&keeper->age, service->loop, tell_age, keeper);
+	alarm_init(&keeper->follow, service->loop, follow, keeper);
+	keeper->roster = (struct roster){.loop = service->loop,
+					 .store = service->store,
+					 .pool = service->pool,
+					 .on_first = on_first_attempt,
+					 .arg = keeper};
+	tell_age(keeper);
+	r = judge_server(keeper) ? 1 : service_run(service);
+	alarm_fini(&keeper->sweep);
+	alarm_fini(&keeper->age);
+	alarm_fini(&keeper->follow);
+	return r;
 }
 
 int role_keeper(const struct role_context *context)
@@ -345,24 +398,10 @@ int role_keeper(const struct role_context *context)
 
 	if (!r)
 		r = wait_for_store(&keeper);
-	if (!r && checks_new(&keeper.checks, keeper.service.loop, keeper.service.store,
-			     keeper.service.pool))
-		r = 1;
-	if (!r) {
-		alarm_init(&keeper.sweep, keeper.service.loop, sweep, &keeper);
-		alarm_init(&keeper.age, keeper.service.loop, tell_age, &keeper);
-		alarm_init(&keeper.follow, keeper.service.loop, follow, &keeper);
-		keeper.roster = (struct roster){.loop = keeper.service.loop,
-						.store = keeper.service.store,
-						.pool = keeper.service.pool,
-						.on_first = on_first_attempt,
-						.arg = &keeper};
-		tell_age(&keeper);
-		r = judge_server(&keeper) ? 1 : service_run(&keeper.service);
-		alarm_fini(&keeper.sweep);
-		alarm_fini(&keeper.age);
-		alarm_fini(&keeper.follow);
-	}
+	if (!r && !keeper.service.is_stopping)
+		r = begin(&keeper);
+	if (!r && !keeper.service.is_stopping)
+		r = work(&keeper);
 	finish(&keeper);
 	return r;
 }

@@ -212,6 +212,7 @@ void setup_fill(const struct setup *setup, const struct conf *conf, struct gatew
 	    .has_access_log = conf_bool(conf, CONF_ACCESS_LOG),
 	    .has_member_header = conf_bool(conf, CONF_MEMBER_HEADER),
 	    .tries = (int)conf_int(conf, CONF_TRIES),
+	    .lease_wait_ms = conf_ms(conf, CONF_LEASE_WAIT),
 	    .tries_ms = conf_ms(conf, CONF_TRIES_TIMEOUT),
 	    .connect_ms = conf_ms(conf, CONF_CONNECT_TIMEOUT),
 	    .dial_ms = conf_ms(conf, CONF_DIAL_TIMEOUT),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kill_point.h"
 #include "base/metric.h"
 #include "pool/credential.h"
 #include "pool/internal.h"
@@ -99,6 +100,7 @@ static void on_allocated(int result, const struct reply *reply, void *arg)
 	struct batch *batch = arg;
 	size_t count = reply_count(reply);
 
+	KILL_POINT("allocate-answered");
 	if (!batch->is_exclusive)
 		batch->pool->is_calling = false;
 	if (!TAILQ_EMPTY(&batch->pool->waiting))
@@ -154,6 +156,7 @@ void allocate_gather(void *arg)
 			      (struct word[]){pool_key(&pool->keys, KEY_POOL), WORD(count)}, 2,
 			      on_allocated, batch))
 		on_allocated(REASON_STORE_NOT_DONE, NULL, batch);
+	KILL_POINT("allocate-queued");
 }
 
 static void begin(struct pool *pool, struct allocation *allocation, allocation_cb *cb)

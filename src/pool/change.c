@@ -155,6 +155,11 @@ static int mark_expiry(struct job *job)
 	return edit(job, KEY_ADMIN, "set", "expires_at", job->source);
 }
 
+static int mark_cap(struct job *job)
+{
+	return edit(job, KEY_ADMIN, "set", "max_concurrent", job->source ? job->source : "");
+}
+
 /* Nobody dated the move by hand; the next verdict counts from nothing. */
 static int forget_since(struct job *job)
 {
@@ -372,6 +377,7 @@ static const struct step plans[CHANGE_COUNT][STEPS_MAX] = {
 			{forget_failing, NULL},
 			{place, take_places}},
     [CHANGE_EXPIRE] = {{place, take_places}, {mark_expiry, NULL}, {place, take_places}},
+    [CHANGE_CAP] = {{place, take_places}, {mark_cap, NULL}},
     [CHANGE_PLACE] = {{place, take_places}},
     [CHANGE_REMOVE] = {{remove_members, take_removals}, {drop_traffic, NULL}, {drop_secrets, NULL}},
 };

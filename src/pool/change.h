@@ -22,8 +22,9 @@ enum change {
 	CHANGE_ENABLE,  /* neither paused nor disabled */
 	CHANGE_RESTORE, /* enabled and up whatever was known of it, joining by the pool's rule */
 	CHANGE_EXPIRE,  /* expires at the time that `source` names, in ms since 1970 */
-	CHANGE_PLACE,   /* nothing: put where its fields say that it belongs */
-	CHANGE_REMOVE,  /* member, credentials and count are forgotten */
+	CHANGE_CAP, /* at most as many leases at a time as `source` says; NULL: as the pool's rule says */
+	CHANGE_PLACE,  /* nothing: put where its fields say that it belongs */
+	CHANGE_REMOVE, /* member, credentials and count are forgotten */
 	CHANGE_COUNT
 };
 

@@ -10,6 +10,7 @@ struct traffic;
 struct reports;
 struct mending;
 struct cooldown;
+struct leases;
 
 struct pool {
 	struct loop *loop;
@@ -24,6 +25,7 @@ struct pool {
 	struct reports *reports;   /* likewise */
 	struct mending *mending;   /* the walk of pool_due_mend(); NULL: none was begun */
 	struct cooldown *cooldown; /* NULL: nobody has asked yet */
+	struct leases *leases;     /* likewise */
 	struct turn_hook hook;
 };
 
@@ -41,5 +43,8 @@ void mending_free(struct mending *mending);
 
 /* cooldown.c: the copy, and what has not been sent. Accepts NULL. */
 void cooldown_free(struct cooldown *cooldown);
+
+/* lease.c: those that are held or waited for are empty then. Accepts NULL. */
+void leases_free(struct leases *leases);
 
 #endif

@@ -37,6 +37,12 @@ int members_new(struct members **ret, size_t cap)
 	return 0;
 }
 
+struct member *member_ref(struct member *member)
+{
+	member->references++;
+	return member;
+}
+
 void member_unref(struct member *member)
 {
 	if (!member || --member->references > 0)

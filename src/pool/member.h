@@ -35,6 +35,8 @@ struct member *members_add(struct members *members, const char *id, size_t len, 
 /* True when the identifier announces credentials that must be fetched. */
 bool member_needs_secret(const char *id, size_t len);
 
+/* One more reference; returns the member. */
+struct member *member_ref(struct member *member);
 void member_unref(struct member *member);
 
 #endif

@@ -39,6 +39,7 @@ void pool_free(struct pool *pool)
 	if (!pool)
 		return;
 	loop_unhook(pool->loop, &pool->hook);
+	leases_free(pool->leases);
 	cooldown_free(pool->cooldown);
 	traffic_free(pool->traffic);
 	reports_free(pool->reports);

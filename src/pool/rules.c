@@ -149,3 +149,8 @@ int64_t rules_number(const struct pool_rules *rules, enum rule rule)
 {
 	return (int64_t)strtod(rules->value[rule], NULL);
 }
+
+bool rules_want_leases(const struct pool_rules *rules)
+{
+	return !strcmp(rules->value[RULE_POLICY], "least-concurrent");
+}

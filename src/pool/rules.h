@@ -66,4 +66,7 @@ int64_t rules_number(const struct pool_rules *rules, enum rule rule);
 
 bool rules_flag(const struct pool_rules *rules, enum rule rule);
 
+/* The policy is least-concurrent: members are used with a lease only. */
+bool rules_want_leases(const struct pool_rules *rules);
+
 #endif

@@ -7,11 +7,13 @@
 #include <string.h>
 
 static const char *const types[KEY_COUNT] = {
-    [KEY_POOL] = "zset",    [KEY_PARKED] = "zset",   [KEY_OFFSET] = "hash", [KEY_PROXIES] = "hash",
-    [KEY_ADMIN] = "hash",   [KEY_SECRETS] = "hash",  [KEY_HEALTH] = "hash", [KEY_STREAKS] = "hash",
-    [KEY_DUE] = "zset",     [KEY_COOLDOWN] = "zset", [KEY_LIVE] = "hash",   [KEY_BUSY] = "zset",
-    [KEY_LEASES] = "zset",  [KEY_HOLDERS] = "hash",  [KEY_RULES] = "hash",  [KEY_TRAFFIC] = "hash",
-    [KEY_CLIENTS] = "hash", [KEY_FAILING] = "zset",  [KEY_FALLEN] = "zset", [KEY_ALARM] = "string",
+    [KEY_POOL] = "zset",     [KEY_PARKED] = "zset",  [KEY_OFFSET] = "hash",
+    [KEY_PROXIES] = "hash",  [KEY_ADMIN] = "hash",   [KEY_SECRETS] = "hash",
+    [KEY_HEALTH] = "hash",   [KEY_STREAKS] = "hash", [KEY_DUE] = "zset",
+    [KEY_COOLDOWN] = "zset", [KEY_LIVE] = "hash",    [KEY_BUSY] = "zset",
+    [KEY_LEASES] = "zset",   [KEY_HOLDERS] = "hash", [KEY_RELEASED] = "zset",
+    [KEY_RULES] = "hash",    [KEY_TRAFFIC] = "hash", [KEY_CLIENTS] = "hash",
+    [KEY_FAILING] = "zset",  [KEY_FALLEN] = "zset",  [KEY_ALARM] = "string",
 };
 
 /* One question a key, all in one write. */

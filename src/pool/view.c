@@ -21,7 +21,7 @@ struct scan {
 	void *arg;
 	enum pool_key set; /* KEY_POOL, then KEY_PARKED */
 	char cursor[24];
-	size_t count, size, page; /* views[page..count) wait for their offsets and health */
+	size_t count, size, page; /* views[page..count) wait for their offsets, health and leases */
 	struct member_view *views;
 };
 
@@ -159,6 +159,18 @@ static enum view_health health_of(const char *health)
 	return strcmp(state, "up") ? VIEW_DOWN : VIEW_UP;
 }
 
+static void on_lives(int result, const struct reply *reply, void *arg)
+{
+	struct scan *scan = arg;
+
+	if (slice_result(scan, result, reply))
+		return;
+	for (size_t i = 0; i < reply_count(reply); i++)
+		scan->views[scan->page + i].leases = reply_integer(reply_at(reply, i), 0);
+	scan->page += reply_count(reply);
+	next_page(scan);
+}
+
 static void on_healths(int result, const struct reply *reply, void *arg)
 {
 	struct scan *scan = arg;
@@ -172,8 +184,8 @@ static void on_healths(int result, const struct reply *reply, void *arg)
 		view->health = health_of(health);
 		view->reason = reason_of(health);
 	}
-	scan->page += reply_count(reply);
-	next_page(scan);
+	if (read_slice(scan, KEY_LIVE, on_lives))
+		scan_end(scan, REASON_STORE_NOT_DONE, "");
 }
 
 static void on_offsets(int result, const struct reply *reply, void *arg)
@@ -274,6 +286,7 @@ enum {
 	ASK_ADMIN,
 	ASK_HEALTH,
 	ASK_SECRET,
+	ASK_LIVE,
 	ASK_IN,
 	ASK_OUT,
 	ASK_STREAK,
@@ -288,17 +301,12 @@ static const struct {
 	enum pool_key key;
 	const char *prefix;
 } questions[ASK_END] = {
-    [ASK_SCORE] = {"ZSCORE", KEY_POOL, ""},
-    [ASK_PARKED] = {"ZSCORE", KEY_PARKED, ""},
-    [ASK_OFFSET] = {"HGET", KEY_OFFSET, ""},
-    [ASK_PROXIES] = {"HGET", KEY_PROXIES, ""},
-    [ASK_ADMIN] = {"HGET", KEY_ADMIN, ""},
-    [ASK_HEALTH] = {"HGET", KEY_HEALTH, ""},
-    [ASK_SECRET] = {"HEXISTS", KEY_SECRETS, ""},
-    [ASK_IN] = {"HGET", KEY_TRAFFIC, TRAFFIC_IN},
-    [ASK_OUT] = {"HGET", KEY_TRAFFIC, TRAFFIC_OUT},
-    [ASK_STREAK] = {"HGET", KEY_STREAKS, ""},
-    [ASK_DUE] = {"ZSCORE", KEY_DUE, ""},
+    [ASK_SCORE] = {"ZSCORE", KEY_POOL, ""},       [ASK_PARKED] = {"ZSCORE", KEY_PARKED, ""},
+    [ASK_OFFSET] = {"HGET", KEY_OFFSET, ""},      [ASK_PROXIES] = {"HGET", KEY_PROXIES, ""},
+    [ASK_ADMIN] = {"HGET", KEY_ADMIN, ""},        [ASK_HEALTH] = {"HGET", KEY_HEALTH, ""},
+    [ASK_SECRET] = {"HEXISTS", KEY_SECRETS, ""},  [ASK_LIVE] = {"HGET", KEY_LIVE, ""},
+    [ASK_IN] = {"HGET", KEY_TRAFFIC, TRAFFIC_IN}, [ASK_OUT] = {"HGET", KEY_TRAFFIC, TRAFFIC_OUT},
+    [ASK_STREAK] = {"HGET", KEY_STREAKS, ""},     [ASK_DUE] = {"ZSCORE", KEY_DUE, ""},
 };
 
 static void take_score(struct member_story *story, const struct reply *reply, bool is_eligible)
@@ -366,6 +374,9 @@ static void take_answer(struct telling *telling, const struct reply *reply)
 		break;
 	case ASK_SECRET:
 		story->has_secret = reply_integer(reply, 0) == 1;
+		break;
+	case ASK_LIVE:
+		story->view.leases = reply_integer(reply, 0);
 		break;
 	case ASK_IN:
 		story->bytes_in = reply_integer(reply, 0);

@@ -16,7 +16,8 @@ struct member_view {
 	double score;       /* the count that decides */
 	double allocations; /* ever: score - offset */
 	enum view_health health;
-	int reason; /* of the last verdict that counted; -1: none */
+	int reason;     /* of the last verdict that counted; -1: none */
+	int64_t leases; /* that are live */
 };
 
 /* `result`: 0 with `count` views, sorted as the store would hand them out (eligible first, then by score and bytes), valid

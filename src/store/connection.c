@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/net.h"
@@ -81,6 +82,8 @@ void connection_lost(struct store *store, const char *why)
 	store->retry_at_ms = clock_ms() + backoff_ms(store);
 	store->attempts++;
 	connection_schedule(store);
+	if (store->observer)
+		store->observer->lost(store->observer->arg);
 }
 
 void connection_drain(struct store *store, const char *why)
@@ -102,6 +105,8 @@ void connection_ready(struct store *store)
 	metric_add(METRIC_STORE_CONNECTS, 0, 1);
 	if (store->config.private)
 		private_settled(store->config.private);
+	if (store->observer)
+		store->observer->ready(store->observer->arg);
 	loop_again(store->loop);
 }
 
@@ -235,7 +240,15 @@ static void connection_flush(struct store *store)
 		store->out_written += (uint64_t)n;
 		buffer_consume(&store->out, (size_t)n);
 	}
+	KILL_POINT("store-written");
 	stream_want(&store->stream, STREAM_READ | (buffer_len(&store->out) ? STREAM_WRITE : 0));
+}
+
+static bool is_message(const struct store *store, const void *reply)
+{
+	const struct store_observer *observer = store->observer;
+
+	return observer && observer->message && observer->message(reply, observer->arg);
 }
 
 /* Takes whole replies out of the reader. False when the connection is gone or has nothing more. */
@@ -249,6 +262,10 @@ static bool take_reply(struct store *store)
 	}
 	if (!reply)
 		return false;
+	if (is_message(store, reply)) {
+		freeReplyObject(reply);
+		return true;
+	}
 	if (TAILQ_EMPTY(&store->sent)) {
 		/* "max number of clients" and the like come unasked, before a close. */
 		connection_lost(store, reply_text(reply, NULL));

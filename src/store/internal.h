@@ -37,9 +37,19 @@ enum store_state {
 	STORE_DRAINING, /* the server asked to go away: what is in flight ends, then reconnect */
 };
 
+/* Who keeps a connection for itself and must know of its life (watch.c). None may end the store. */
+struct store_observer {
+	void (*ready)(void *arg);
+	void (*lost)(void *arg);
+	/* NULL, or of a connection that is subscribed. True: it was a message, which answers nothing. */
+	bool (*message)(const struct reply *reply, void *arg);
+	void *arg;
+};
+
 struct store {
 	struct loop *loop;
 	struct store_config config;
+	const struct store_observer *observer; /* NULL: nobody */
 	enum store_state state;
 	struct stream stream;
 	struct resolve *resolve;

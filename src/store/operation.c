@@ -11,7 +11,7 @@
 
 #define WORDS_MAX ((size_t)2100) /* a script's 9 keys and twice 256 items, with room to grow */
 #define WAITING_MAX ((size_t)16384)
-#define OUT_CAP ((size_t)64 << 20)
+#define OUT_CAP ((size_t)64 << 20) /* one alone may be larger */
 
 void operation_free(struct operation *op)
 {
@@ -53,12 +53,11 @@ static int format(struct operation *op, const struct word *words, size_t count, 
 	op->bytes = bytes;
 	op->len = (size_t)len;
 	if (tail_word) {
-		size_t head = op->len;
+		size_t head = (size_t)(strchr(bytes, '\n') - bytes) + 1;
 
-		/* Counts back: each word is "$<len>\r\n<bytes>\r\n". */
-		for (size_t i = count; i > tail_word; i--)
-			head -=
-			    (size_t)snprintf(NULL, 0, "$%zu\r\n", lens[i - 1]) + lens[i - 1] + 2;
+		/* Each word is "$<len>\r\n<bytes>\r\n". */
+		for (size_t i = 0; i < tail_word; i++)
+			head += (size_t)snprintf(NULL, 0, "$%zu\r\n", lens[i]) + lens[i] + 2;
 		op->tail = head;
 	}
 	return 0;
@@ -109,19 +108,19 @@ int store_command(struct store *store, int flags, const struct word *words, size
 	return r;
 }
 
-int store_script(struct store *store, enum script_id id, int flags, const struct word *words,
-		 size_t count, store_cb *cb, void *arg)
+int store_script_keys(struct store *store, enum script_id id, int flags, size_t key_count,
+		      const struct word *words, size_t count, store_cb *cb, void *arg)
 {
 	struct word all[WORDS_MAX] NOT_ZEROED;
 	struct operation *op;
-	char keys[12];
+	char keys[24];
 	int r;
 
 	if (store->is_ending || store->waiting_count >= WAITING_MAX)
 		return -ENOBUFS;
 	if (count + 3 > WORDS_MAX)
 		return -EMSGSIZE;
-	snprintf(keys, sizeof keys, "%d", scripts[id].keys);
+	snprintf(keys, sizeof keys, "%zu", key_count);
 	all[0] = WORD("EVALSHA");
 	all[1] = WORD(scripts[id].sha1);
 	all[2] = WORD(keys);
@@ -132,6 +131,12 @@ int store_script(struct store *store, enum script_id id, int flags, const struct
 	op->script = (int)id;
 	queue(store, op, flags, cb, arg);
 	return 0;
+}
+
+int store_script(struct store *store, enum script_id id, int flags, const struct word *words,
+		 size_t count, store_cb *cb, void *arg)
+{
+	return store_script_keys(store, id, flags, (size_t)scripts[id].keys, words, count, cb, arg);
 }
 
 int operation_greet(struct store *store, const struct word *words, size_t count, store_cb *cb)
@@ -191,7 +196,7 @@ void operations_send(struct store *store)
 	struct operation *op;
 
 	while (store->state == STORE_READY && (op = TAILQ_FIRST(&store->waiting))) {
-		if (buffer_len(&store->out) + op->len > OUT_CAP)
+		if (buffer_len(&store->out) && buffer_len(&store->out) + op->len > OUT_CAP)
 			return;
 		op->start = store->out_position;
 		if (buffer_add(&store->out, op->bytes, op->len))

@@ -11,7 +11,7 @@ struct script {
 	const char *source;
 	size_t source_len;
 	const char *sha1; /* 40 hex digits */
-	int keys;         /* how many of the arguments are keys */
+	int keys; /* how many of the arguments are keys; the least, where the caller decides */
 };
 
 extern const struct script scripts[SCRIPT_COUNT];

@@ -56,6 +56,10 @@ MUST_USE int store_command(struct store *store, int flags, const struct word *wo
 MUST_USE int store_script(struct store *store, enum script_id id, int flags,
 			  const struct word *words, size_t count, store_cb *cb, void *arg);
 
+/* The same for a script whose number of keys the caller decides ("KEYS: 7+" in its contract). */
+MUST_USE int store_script_keys(struct store *store, enum script_id id, int flags, size_t key_count,
+			       const struct word *words, size_t count, store_cb *cb, void *arg);
+
 bool store_is_ready(const struct store *store);
 
 /* An operation waits or is in flight. */

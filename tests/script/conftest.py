@@ -9,6 +9,7 @@ import time
 
 import pytest
 import redis
+from leases import Leases
 
 LUA_DIR = pathlib.Path(__file__).resolve().parents[2] / "lua"
 START_LIMIT_S = 10
@@ -26,18 +27,19 @@ return chosen
 
 
 class Script:
-    """One file of lua/, called with the number of keys that it declares."""
+    """One file of lua/, called with the number of keys that it declares ("7+": at least so many)."""
 
     def __init__(self, store, name):
         text = (LUA_DIR / f"{name}.lua").read_text()
         self.store = store
-        self.key_count = int(re.search(r"^-- KEYS: (\d+)$", text, re.M).group(1))
+        count, self.takes_more = re.search(r"^-- KEYS: (\d+)(\+?)$", text, re.M).groups()
+        self.key_count = int(count)
         self.sha = store.script_load(text)
 
     def __call__(self, keys, *args):
         keys = [keys] if isinstance(keys, (str, bytes)) else list(keys)
-        assert len(keys) == self.key_count
-        return self.store.evalsha(self.sha, self.key_count, *keys, *args)
+        assert len(keys) == self.key_count or self.takes_more and len(keys) > self.key_count
+        return self.store.evalsha(self.sha, len(keys), *keys, *args)
 
 
 def wait_until_it_answers(client, process):
@@ -81,6 +83,14 @@ def store(server):
 @pytest.fixture
 def script(store):
     return lambda name: Script(store, name)
+
+
+@pytest.fixture
+def leases(store, script):
+    """The scripts of leases; what they must keep together is checked at the end of the test as well."""
+    leases = Leases(store, script)
+    yield leases
+    leases.check()
 
 
 @pytest.fixture

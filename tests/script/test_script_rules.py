@@ -27,9 +27,11 @@ def without_strings(code):
 
 
 def declared_key_count(block):
-    counts = [line for line in block if re.fullmatch(r"-- KEYS: [1-9][0-9]*", line)]
+    """How many, and whether the caller decides how many more there are ("7+")."""
+    counts = [line for line in block if re.fullmatch(r"-- KEYS: [1-9][0-9]*\+?", line)]
     assert len(counts) == 1
-    return int(counts[0].split()[-1])
+    word = counts[0].split()[-1]
+    return int(word.rstrip("+")), word.endswith("+")
 
 
 @pytest.fixture(params=SCRIPTS, ids=lambda path: path.name)
@@ -44,18 +46,22 @@ def test_there_are_scripts():
 def test_a_contract_stands_on_top(path):
     block, _ = contract(path)
     assert block[0].startswith(f"-- {path.name} - ")
-    order = [r"-- KEYS: \d+$", r"-- ARGV:$", r"-- Returns: \S", r"-- Worst case: \S"]
+    order = [r"-- KEYS: \d+\+?$", r"-- ARGV:$", r"-- Returns: \S", r"-- Worst case: \S"]
     found = [next(i for i, line in enumerate(block) if re.match(p, line)) for p in order]
     assert found == sorted(found)
 
 
 def test_each_key_is_declared_named_and_used(path):
     block, code = contract(path)
-    expected = list(range(1, declared_key_count(block) + 1))
+    count, takes_more = declared_key_count(block)
+    expected = list(range(1, count + 1))
     named = [int(m) for line in block for m in re.findall(r"^-- KEYS\[(\d+)\] \w+: \S", line)]
     used = sorted({int(m) for m in re.findall(r"\bKEYS\[(\d+)\]", code)})
     assert (named, used) == (expected, expected)
-    assert re.sub(r"KEYS\[\d+\]", "", code).count("KEYS") == 0
+    more = code.count(f"{{ unpack(KEYS, {count + 1}) }}")
+    assert more == len(re.findall(rf"^-- KEYS\[{count + 1}\.\.\] \w+: \S", "\n".join(block), re.M))
+    assert more == int(takes_more)
+    assert re.sub(r"KEYS\[\d+\]", "", code).count("KEYS") == more
 
 
 def test_each_key_and_argument_has_a_local_name(path):

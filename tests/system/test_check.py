@@ -12,6 +12,7 @@ import time
 import pytest
 
 import farm as farms
+import peers
 import scripted
 import wire
 
@@ -110,7 +111,7 @@ def test_without_a_target_the_greeting_decides_and_nothing_is_asked_for(check, u
     urls = [upstream(greets).url.replace("http", "socks5"), upstream(is_silent).url]
     done = check("\n".join(urls))
     assert sorted(done.stdout.splitlines()) == sorted(urls)
-    assert sorted(heard) == [b"", b"", b"\5\1\0"]
+    peers.wait_for(lambda: sorted(heard) == [b"", b"", b"\5\1\0"], "each has heard the greeting, or nothing")
     assert "without --check-target" in done.stderr
 
 

@@ -72,6 +72,33 @@ def test_many_foreign_members_are_summed_up(store, run):
     assert len(members) == 6 and "45 more" in members[-1]
 
 
+@pytest.mark.core
+def test_leases_that_members_count_otherwise_are_warned_about(store, run, doctor):
+    run("pool", "add", "--eligible", MEMBER)
+    for _ in range(2):
+        run("pool", "acquire")
+    assert doctor(store, 0)["leases"] == ("ok", "2 live, and members count as many")
+    for wrong in (3, 0):
+        store.client.hset("{proxies}:pool:live", MEMBER, wrong)
+        finding, detail = doctor(store, 0)["leases"]
+        assert finding == "warning" and MEMBER in detail
+        assert f"counts {wrong} live leases, but has 2" in detail and "HSET {proxies}:pool:live" in detail
+
+
+def test_leases_of_a_removed_member_are_no_fault(store, run):
+    run("pool", "add", "--eligible", MEMBER)
+    run("pool", "acquire")
+    run("pool", "remove", MEMBER)
+    rows = map(json.loads, run("doctor", "--json").stdout.splitlines())
+    told = [row for row in rows if row["check"] == "leases"]
+    assert {row["finding"] for row in told} == {"ok"} and told[0]["detail"].startswith("1 of members that were removed")
+
+
+def test_more_leases_than_are_compared_are_told_as_such(store, run, doctor):
+    store.client.zadd("{proxies}:pool:leases", {f"{i:x}": 1 for i in range(10_001)})
+    assert doctor(store, 0)["leases"] == ("ok", "too many to be compared with what members count")
+
+
 def test_a_newer_wire_contract_is_an_error(store, doctor):
     store.client.hset("{proxies}:pool:rules", "wire", 2)
     finding, detail = doctor(store, 1)["rules"]

@@ -6,6 +6,7 @@ import hmac
 import json
 import signal
 import statistics
+import subprocess
 import threading
 import time
 
@@ -227,3 +228,17 @@ def test_without_redis_there_is_no_direct_connection_and_the_reason_is_told(demo
         answer = client.get(ORIGIN)
     assert answer.status == 503 and "retry-after" in answer.fields and "proxy-status" in answer.fields
     assert running.request()["fault"] == "store"
+
+
+def test_a_keeper_that_waits_for_its_redis_ends_when_it_is_told_to(binary, environment, redis_server):
+    server = redis_server()
+    server.kill()
+    keeper = subprocess.Popen([binary, "keeper", "--redis", server.url], env=environment, stderr=subprocess.PIPE)
+    try:
+        assert b"store away" in keeper.stderr.readline()
+        keeper.terminate()
+        assert keeper.wait(10) == 0
+    finally:
+        keeper.kill()
+        keeper.wait()
+        keeper.stderr.close()

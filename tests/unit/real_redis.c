@@ -117,15 +117,11 @@ static void become_server(const struct real_redis *redis, const char *option, co
 	_exit(127);
 }
 
-void redis_start(struct real_redis *redis, const char *option, const char *value)
+static void launch(struct real_redis *redis, const char *option, const char *value)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};
 	int tries = 0;
 
-	*redis = (struct real_redis){.folder = "/tmp/fairlead-unit-XXXXXX"};
-	assert_non_null(mkdtemp(redis->folder));
-	snprintf(redis->socket, sizeof(redis->socket), "%s/redis.sock", redis->folder);
-	snprintf(redis->url, sizeof(redis->url), "unix://%s", redis->socket);
 	redis->pid = fork();
 	assert_true(redis->pid >= 0);
 	if (redis->pid == 0)
@@ -138,15 +134,35 @@ void redis_start(struct real_redis *redis, const char *option, const char *value
 	}
 }
 
+void redis_start(struct real_redis *redis, const char *option, const char *value)
+{
+	*redis = (struct real_redis){.folder = "/tmp/fairlead-unit-XXXXXX"};
+	assert_non_null(mkdtemp(redis->folder));
+	snprintf(redis->socket, sizeof(redis->socket), "%s/redis.sock", redis->folder);
+	snprintf(redis->url, sizeof(redis->url), "unix://%s", redis->socket);
+	launch(redis, option, value);
+}
+
+static void end(struct real_redis *redis)
+{
+	kill(redis->pid, SIGKILL);
+	waitpid(redis->pid, NULL, 0);
+	unlink(redis->socket);
+	redis->pid = 0;
+}
+
+void redis_restart(struct real_redis *redis)
+{
+	end(redis);
+	launch(redis, NULL, NULL);
+}
+
 void redis_stop(struct real_redis *redis)
 {
 	if (redis->pid > 0) {
-		kill(redis->pid, SIGKILL);
-		waitpid(redis->pid, NULL, 0);
-		unlink(redis->socket);
+		end(redis);
 		rmdir(redis->folder);
 	}
-	redis->pid = 0;
 }
 
 long redis_calls(struct real_redis *redis, const char *command)

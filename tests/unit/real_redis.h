@@ -15,6 +15,9 @@ struct real_redis {
  * redis-server. */
 void redis_start(struct real_redis *redis, const char *option, const char *value);
 
+/* Kills it and starts another, empty one in its place. */
+void redis_restart(struct real_redis *redis);
+
 /* Ends it by its process id and removes the folder. Accepts one that does not run. */
 void redis_stop(struct real_redis *redis);
 

@@ -43,13 +43,13 @@ static void test_siblings_stand_in_the_slot_of_the_pool(void **state)
 static void test_the_keys_are_those_of_the_contract(void **state)
 {
 	static const char *const words[KEY_COUNT] = {
-	    [KEY_PARKED] = "parked",   [KEY_OFFSET] = "offset",   [KEY_PROXIES] = "proxies",
-	    [KEY_ADMIN] = "admin",     [KEY_SECRETS] = "secrets", [KEY_HEALTH] = "health",
-	    [KEY_STREAKS] = "streaks", [KEY_DUE] = "due",         [KEY_COOLDOWN] = "cooldown",
-	    [KEY_LIVE] = "live",       [KEY_BUSY] = "busy",       [KEY_LEASES] = "leases",
-	    [KEY_HOLDERS] = "holders", [KEY_RULES] = "rules",     [KEY_TRAFFIC] = "traffic",
-	    [KEY_CLIENTS] = "clients", [KEY_FAILING] = "failing", [KEY_FALLEN] = "fallen",
-	    [KEY_ALARM] = "alarm",
+	    [KEY_PARKED] = "parked",   [KEY_OFFSET] = "offset",     [KEY_PROXIES] = "proxies",
+	    [KEY_ADMIN] = "admin",     [KEY_SECRETS] = "secrets",   [KEY_HEALTH] = "health",
+	    [KEY_STREAKS] = "streaks", [KEY_DUE] = "due",           [KEY_COOLDOWN] = "cooldown",
+	    [KEY_LIVE] = "live",       [KEY_BUSY] = "busy",         [KEY_LEASES] = "leases",
+	    [KEY_HOLDERS] = "holders", [KEY_RULES] = "rules",       [KEY_TRAFFIC] = "traffic",
+	    [KEY_CLIENTS] = "clients", [KEY_FAILING] = "failing",   [KEY_FALLEN] = "fallen",
+	    [KEY_ALARM] = "alarm",     [KEY_RELEASED] = "released",
 	};
 	struct pool_keys keys;
 	char error[200], text[100];

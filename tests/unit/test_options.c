@@ -132,6 +132,20 @@ static void test_two_dashes_end_the_options(void **state)
 	assert_false(conf_bool(&cli.conf, CONF_ELIGIBLE));
 }
 
+static void test_what_stands_behind_exec_is_another_programs_line(void **state)
+{
+	(void)state;
+	accept("fairlead pool acquire --ttl 5s --exec curl --ttl -q -- x", "pool acquire");
+	assert_int_equal(conf_ms(&cli.conf, CONF_TTL), 5000);
+	assert_int_equal(cli.arg_count, 5);
+	assert_string_equal(cli.args[0], "curl");
+	assert_string_equal(cli.args[3], "--");
+	accept("fairlead pool acquire --exec -- -q", "pool acquire");
+	assert_int_equal(cli.arg_count, 1);
+	assert_false(conf_bool(&cli.conf, CONF_QUIET));
+	assert_int_equal(parse("fairlead pool list --exec x"), -EINVAL);
+}
+
 static void test_one_dash_is_an_argument_and_a_value(void **state)
 {
 	(void)state;
@@ -197,6 +211,36 @@ static void test_an_option_of_another_command_may_stand_for_ones_own(void **stat
 	assert_false(conf_is_set(&cli.conf, CONF_LISTEN));
 	accept("fairlead gateway --listen 192.0.2.1:80", "gateway");
 	assert_false(conf_is_set(&cli.conf, CONF_JUDGE_LISTEN));
+}
+
+static void test_an_own_option_takes_a_value_where_anothers_takes_none(void **state)
+{
+	(void)state;
+	accept("fairlead queue push --id key payload", "queue push");
+	assert_string_equal(conf_text(&cli.conf, CONF_PUSH_ID), "key");
+	assert_int_equal(cli.arg_count, 1);
+	accept("fairlead --id=key queue push payload", "queue push");
+	assert_string_equal(conf_text(&cli.conf, CONF_PUSH_ID), "key");
+	accept("fairlead pool allocate --id", "pool allocate");
+	assert_true(conf_bool(&cli.conf, CONF_ID));
+	assert_false(conf_is_set(&cli.conf, CONF_PUSH_ID));
+	refuse("fairlead queue push payload --id",
+	       "--id needs a value: KEY; see 'fairlead queue push --help'");
+}
+
+static void test_help_names_an_option_as_its_command_does(void **state)
+{
+	char name[64];
+
+	(void)state;
+	assert_string_equal(
+	    options_flag_name(command_find("queue push"), CONF_PUSH_ID, name, sizeof name), "--id");
+	assert_string_equal(
+	    options_flag_name(command_find("judge"), CONF_JUDGE_LISTEN, name, sizeof name),
+	    "--listen");
+	assert_string_equal(
+	    options_flag_name(command_find("queue push"), CONF_DELAY, name, sizeof name),
+	    "--delay");
 }
 
 static void test_a_missing_value_is_asked_for(void **state)
@@ -355,6 +399,7 @@ int main(void)
 	    TEST(test_a_switch_is_turned_off_by_no),
 	    TEST(test_letters_can_be_joined),
 	    TEST(test_two_dashes_end_the_options),
+	    TEST(test_what_stands_behind_exec_is_another_programs_line),
 	    TEST(test_one_dash_is_an_argument_and_a_value),
 	    TEST(test_a_repeated_list_option_adds_up),
 	    TEST(test_an_unknown_option_gets_a_suggestion),
@@ -362,6 +407,8 @@ int main(void)
 	    TEST(test_an_unknown_option_is_told_before_what_follows_from_it),
 	    TEST(test_an_option_of_another_command_is_refused),
 	    TEST(test_an_option_of_another_command_may_stand_for_ones_own),
+	    TEST(test_an_own_option_takes_a_value_where_anothers_takes_none),
+	    TEST(test_help_names_an_option_as_its_command_does),
 	    TEST(test_a_missing_value_is_asked_for),
 	    TEST(test_a_negative_number_is_a_value),
 	    TEST(test_a_wrong_value_leads_to_its_message),
