@@ -21,6 +21,15 @@ int digest_hmac(uint8_t ret[DIGEST_BYTES], const void *key, size_t key_len, cons
 	return ret_len == DIGEST_BYTES ? 0 : -EIO;
 }
 
+int digest_sha256(uint8_t ret[DIGEST_BYTES], const void *bytes, size_t len)
+{
+	unsigned ret_len = 0;
+
+	if (!EVP_Digest(bytes, len, ret, &ret_len, EVP_sha256(), NULL))
+		return -EIO;
+	return ret_len == DIGEST_BYTES ? 0 : -EIO;
+}
+
 bool digest_equal(const void *a, const void *b, size_t len)
 {
 	return CRYPTO_memcmp(a, b, len) == 0;

@@ -14,6 +14,9 @@
 MUST_USE int digest_hmac(uint8_t ret[DIGEST_BYTES], const void *key, size_t key_len,
 			 const void *bytes, size_t len);
 
+/* SHA-256 (FIPS 180-4). 0 or -EIO. */
+MUST_USE int digest_sha256(uint8_t ret[DIGEST_BYTES], const void *bytes, size_t len);
+
 /* Are `len` bytes equal? Takes as long wherever they differ, so that nobody finds out a secret byte by byte. */
 bool digest_equal(const void *a, const void *b, size_t len);
 

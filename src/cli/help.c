@@ -79,6 +79,8 @@ static const char *letter_of(enum conf_id id)
 		return "-V, ";
 	if (id == CONF_QUIET)
 		return "-q, ";
+	if (id == CONF_OUTPUT)
+		return "-o, ";
 	return id == CONF_VERBOSE ? "-v, " : "";
 }
 
@@ -90,7 +92,8 @@ static void print_synopsis(FILE *out, const struct command *command, enum conf_i
 
 	options_flag_name(command, id, flag, sizeof flag);
 	if (row->kind != KIND_BOOL)
-		fprintf(out, "  %s %s\n", flag, row->kind == KIND_ENUM ? "WORD" : row->placeholder);
+		fprintf(out, "  %s%s %s\n", letter_of(id), flag,
+			row->kind == KIND_ENUM ? "WORD" : row->placeholder);
 	else if (strcmp(row->initial, "true") == 0)
 		fprintf(out, "  --[no-]%s\n", flag + 2);
 	else

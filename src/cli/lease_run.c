@@ -13,62 +13,12 @@
 
 #include "base/child.h"
 #include "cli/lease_word.h"
+#include "pool/environment.h"
 
 /* As shells have it. */
 #define STATUS_CANNOT_RUN 126
 #define STATUS_NOT_FOUND 127
 #define STATUS_SIGNAL 128
-
-/* Clients read one of these or the other: curl, and whoever fears that a CGI server sets HTTP_PROXY from a request's header, only
- * http_proxy. One that stayed as it was could lead past the member. */
-static const char *const proxy_names[] = {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY",
-					  "all_proxy",  "ALL_PROXY",  "ftp_proxy",   "FTP_PROXY"};
-/* What stands in these goes direct. */
-static const char *const removed_names[] = {"no_proxy", "NO_PROXY"};
-
-#define PROXIES (sizeof proxy_names / sizeof *proxy_names)
-#define REMOVED (sizeof removed_names / sizeof *removed_names)
-#define OTHERS ((size_t)2) /* FAIRLEAD_PROXY, FAIRLEAD_LEASE_WORD */
-
-struct environment {
-	const char *list[PROXIES + REMOVED + OTHERS + 1];
-	char proxies[PROXIES][ENDPOINT_TEXT_MAX + 16];
-	char proxy[ENDPOINT_TEXT_MAX + 16];
-	char lease[LEASE_WORD_SIZE + 24];
-};
-
-/* Names are for the member to resolve: that is socks5h for curl and others, which look them up themselves for socks5. */
-static void print_for_clients(const struct endpoint *endpoint, char *ret, size_t size)
-{
-	struct endpoint told = *endpoint; /* borrows the secret */
-
-	if (told.scheme == SCHEME_SOCKS5)
-		told.scheme = SCHEME_SOCKS5H;
-	endpoint_print(&told, SHOW_SECRET, ret, size);
-}
-
-static void fill(struct environment *environment, const struct lease *lease)
-{
-	const struct endpoint *endpoint = &lease->member->endpoint;
-	char url[ENDPOINT_TEXT_MAX], word[LEASE_WORD_SIZE];
-	const char **at = environment->list;
-
-	print_for_clients(endpoint, url, sizeof url);
-	for (size_t i = 0; i < PROXIES; i++) {
-		snprintf(environment->proxies[i], sizeof environment->proxies[i], "%s=%s",
-			 proxy_names[i], url);
-		*at++ = environment->proxies[i];
-	}
-	for (size_t i = 0; i < REMOVED; i++)
-		*at++ = removed_names[i];
-	endpoint_print(endpoint, SHOW_SECRET, url, sizeof url);
-	snprintf(environment->proxy, sizeof environment->proxy, "FAIRLEAD_PROXY=%s", url);
-	lease_word_print(lease, word);
-	snprintf(environment->lease, sizeof environment->lease, "FAIRLEAD_LEASE_WORD=%s", word);
-	*at++ = environment->proxy;
-	*at++ = environment->lease;
-	*at = NULL;
-}
 
 /* --- running ------------------------------------------------------------------------------------------------------ */
 
@@ -152,16 +102,19 @@ static int shell_status(int status)
 int lease_run(struct session *session, const struct lease *lease)
 {
 	static struct environment environment;
+	char word[LEASE_WORD_SIZE];
 	struct run run = {.session = session, .is_foreground = has_terminal()};
 	struct child_request request = {.argv = (char *const *)session->cli->args,
 					.environment = environment.list,
 					.is_foreground = run.is_foreground};
 	int r;
 
-	fill(&environment, lease);
+	environment_init(&environment, &lease->member->endpoint);
+	lease_word_print(lease, word);
+	environment_add(&environment, "FAIRLEAD_LEASE_WORD", word);
 	watch_signals(&run);
 	r = child_start(&run.child, session->loop, &request, on_ended, &run);
-	explicit_bzero(&environment, sizeof environment);
+	environment_wipe(&environment);
 	r = r ? not_started(session, r) : shell_status(session_wait(session));
 	unwatch_signals(&run);
 	child_free(run.child);

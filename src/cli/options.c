@@ -32,8 +32,11 @@ static int short_option(char letter)
 	static const struct {
 		char letter;
 		enum conf_id id;
-	} letters[] = {
-	    {'h', CONF_HELP}, {'V', CONF_VERSION}, {'v', CONF_VERBOSE}, {'q', CONF_QUIET}};
+	} letters[] = {{'h', CONF_HELP},
+		       {'V', CONF_VERSION},
+		       {'v', CONF_VERBOSE},
+		       {'q', CONF_QUIET},
+		       {'o', CONF_OUTPUT}};
 
 	for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
 		if (letters[i].letter == letter)
@@ -160,15 +163,20 @@ static void read_long(const struct cli *cli, struct line *line, const char *type
 		begin_command(line);
 }
 
+/* Letters may stand together; one that takes a value is the last, and takes what is behind it, or the next argument. */
 static void read_short(struct line *line, const char *typed)
 {
 	for (const char *letter = typed + 1; *letter; letter++) {
-		int id = short_option(*letter);
+		struct option *option = &line->options[line->option_count++];
 
-		line->options[line->option_count++] =
-		    (struct option){.typed = typed, .id = id, .value = "true"};
-		if (id < 0)
+		*option =
+		    (struct option){.typed = typed, .id = short_option(*letter), .value = "true"};
+		if (option->id < 0)
 			return;
+		if (!is_switch(option->id)) {
+			option->value = letter[1] ? letter + 1 : take_value(line);
+			return;
+		}
 	}
 }
 

@@ -2,34 +2,19 @@
 #ifndef FAIRLEAD_FETCH_INTERNAL_H
 #define FAIRLEAD_FETCH_INTERNAL_H
 
-#include <curl/curl.h>
-#include <event2/event_struct.h>
-#include <sys/queue.h>
-
+#include "fetch/engine.h"
 #include "fetch/fetch.h"
 
 #define FETCH_REDIRECTS_MAX 5
-
-/* Of one fetch, redirects and trailers included. libcurl keeps them all. */
-#define FETCH_HEADER_BYTES_MAX (256 * 1024)
-
-/* A descriptor that libcurl wants to be told about. */
-struct fetch_watch {
-	struct event event;
-	struct fetch *fetch;
-	LIST_ENTRY(fetch_watch) link;
-};
 
 struct fetch {
 	struct grave grave;
 	struct loop *loop;
 	fetch_cb *cb;
 	void *arg;
-	CURLM *multi; /* its own; NULL: the fetch has ended */
-	CURL *easy;
+	struct engine *engine; /* NULL: the fetch has ended */
+	struct transfer transfer;
 	struct curl_slist *headers;
-	struct event timer;
-	LIST_HEAD(, fetch_watch) watches;
 	bool has_validator;
 	size_t max_bytes, header_bytes;
 	int result;            /* why we stopped the transfer ourselves; 0: we did not */

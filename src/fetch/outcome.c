@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fetch/handle.h"
 #include "fetch/internal.h"
 #include "fetch/spool.h"
 
@@ -25,7 +26,7 @@ static void copy_header(const struct fetch *fetch, const char *name, char *buffe
 {
 	struct curl_header *header;
 
-	if (!curl_easy_header(fetch->easy, name, 0, CURLH_HEADER, -1, &header) &&
+	if (!curl_easy_header(fetch->transfer.easy, name, 0, CURLH_HEADER, -1, &header) &&
 	    strlen(header->value) < size)
 		strcpy(buffer, header->value);
 }
@@ -45,7 +46,7 @@ static void read_answer(struct fetch *fetch)
 	struct fetch_answer *answer = &fetch->answer;
 	long status = 0;
 
-	curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(fetch->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
 	answer->status = (int)status;
 	copy_header(fetch, "ETag", answer->etag, sizeof(answer->etag));
 	copy_header(fetch, "Last-Modified", answer->modified, sizeof(answer->modified));
@@ -59,7 +60,7 @@ static int connect_result(const struct fetch *fetch)
 {
 	long error = 0;
 
-	curl_easy_getinfo(fetch->easy, CURLINFO_OS_ERRNO, &error);
+	curl_easy_getinfo(fetch->transfer.easy, CURLINFO_OS_ERRNO, &error);
 	if (error == ENETUNREACH)
 		return -EHOSTUNREACH;
 	return error == ECONNREFUSED || error == ETIMEDOUT || error == EHOSTUNREACH ? -(int)error
@@ -77,7 +78,7 @@ static int break_result(const struct fetch *fetch)
 {
 	long connect_status = 0;
 
-	curl_easy_getinfo(fetch->easy, CURLINFO_HTTP_CONNECTCODE, &connect_status);
+	curl_easy_getinfo(fetch->transfer.easy, CURLINFO_HTTP_CONNECTCODE, &connect_status);
 	return connect_status >= 300 ? -EIO : -EPROTO;
 }
 
@@ -138,25 +139,10 @@ static int finish_body(struct fetch *fetch)
 
 /* --- in words ----------------------------------------------------------------------------------------------------- */
 
-static bool tells(const char *text, const char *secret)
-{
-	return secret && secret[0] && strstr(text, secret);
-}
-
-/* libcurl's own words, but those in which something of the URL may stand that must not be shown. */
-static void use_words_of_curl(struct fetch *fetch, CURLcode code)
-{
-	char *text = fetch->error;
-
-	if (!text[0] || tells(text, fetch->user) || tells(text, fetch->password))
-		say(fetch, "%s", curl_easy_strerror(code));
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
-			*text = '?';
-}
-
 static void explain(struct fetch *fetch, int result, CURLcode code)
 {
+	const char *const secrets[] = {fetch->user, fetch->password};
+
 	if (fetch->spool_result)
 		say(fetch, "the temporary file: %s", strerror(-fetch->spool_result));
 	else if (result == -EREMOTEIO)
@@ -168,9 +154,9 @@ static void explain(struct fetch *fetch, int result, CURLcode code)
 	else if (result == -EPERM)
 		say(fetch, "there are more than %d redirects", FETCH_REDIRECTS_MAX);
 	else if (result == -EPROTO && fetch->result)
-		say(fetch, "the headers are larger than %d bytes", FETCH_HEADER_BYTES_MAX);
+		say(fetch, "the headers are larger than %zu bytes", HANDLE_HEADER_BYTES_MAX);
 	else
-		use_words_of_curl(fetch, code);
+		handle_tidy_words(fetch->error, code, secrets, 2);
 }
 
 int fetch_outcome(struct fetch *fetch, CURLcode code)
@@ -179,7 +165,7 @@ int fetch_outcome(struct fetch *fetch, CURLcode code)
 	int result = fetch->result;
 
 	/* From here on the buffer is ours: closing must not write over what is said in it. */
-	curl_easy_setopt(fetch->easy, CURLOPT_ERRORBUFFER, NULL);
+	curl_easy_setopt(fetch->transfer.easy, CURLOPT_ERRORBUFFER, NULL);
 	read_answer(fetch);
 	if (!result)
 		result = code ? code_result(fetch, code) : status_result(fetch);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fetch/handle.h"
 #include "fetch/internal.h"
 #include "fetch/spool.h"
 
@@ -20,20 +21,8 @@ static long status_of(const struct fetch *fetch)
 {
 	long status = 0;
 
-	curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(fetch->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
 	return status;
-}
-
-/* A length that the answer tells; nothing is known of one that is still encoded. */
-static bool is_declared_too_large(const struct fetch *fetch)
-{
-	struct curl_header *encoding;
-	curl_off_t length = -1;
-
-	if (!curl_easy_header(fetch->easy, "Content-Encoding", 0, CURLH_HEADER, -1, &encoding))
-		return false;
-	curl_easy_getinfo(fetch->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-	return length > 0 && (uint64_t)length > fetch->max_bytes;
 }
 
 static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
@@ -43,7 +32,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
 
 	(void)bytes;
 	fetch->header_bytes += len;
-	return fetch->header_bytes <= FETCH_HEADER_BYTES_MAX ? len : stop(fetch, -EPROTO);
+	return fetch->header_bytes <= HANDLE_HEADER_BYTES_MAX ? len : stop(fetch, -EPROTO);
 }
 
 static size_t spool(struct fetch *fetch, const char *bytes, size_t len)
@@ -71,7 +60,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 	if (status_of(fetch) != 200)
 		return stop(fetch, -EREMOTEIO);
 	if (len > fetch->max_bytes - answer->bytes ||
-	    (!answer->bytes && is_declared_too_large(fetch)))
+	    (!answer->bytes && handle_is_declared_larger(fetch->transfer.easy, fetch->max_bytes)))
 		return stop(fetch, -EMSGSIZE);
 	answer->bytes += len;
 	return spool(fetch, bytes, len);
@@ -79,44 +68,26 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 
 /* --- what it is to do --------------------------------------------------------------------------------------------- */
 
-/* Reads the URL as libcurl will. The scheme must be there: libcurl guesses one otherwise. */
 static int read_url(struct fetch *fetch, const char *text)
 {
-	CURLU *url = curl_url();
-	char *scheme = NULL;
-	int result = -EINVAL;
+	CURLU *url;
+	int result = handle_read_url(&url, text);
 
-	if (!url)
-		return -ENOMEM;
-	if (curl_url_set(url, CURLUPART_URL, text, 0) ||
-	    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0))
-		goto out;
-	if (strcmp(scheme, "http") && strcmp(scheme, "https"))
-		goto out;
+	if (result)
+		return result;
 	curl_url_get(url, CURLUPART_USER, &fetch->user, CURLU_URLDECODE);
 	curl_url_get(url, CURLUPART_PASSWORD, &fetch->password, CURLU_URLDECODE);
-	result = 0;
-out:
-	curl_free(scheme);
 	curl_url_cleanup(url);
-	return result;
+	return 0;
 }
 
-/* Bytes that can stand in a field's value (RFC 9110 5.5). Validators come from other hosts, and by way of Redis. */
-static bool is_field_value(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == '\x7f')
-			return false;
-	return true;
-}
-
+/* Validators come from other hosts, and by way of Redis. */
 static int add_validator(struct fetch *fetch, const char *name, const char *value)
 {
 	char line[512];
 	struct curl_slist *longer;
 
-	if (!value || !value[0] || !is_field_value(value) ||
+	if (!value || !value[0] || !handle_is_field_value(value) ||
 	    snprintf(line, sizeof(line), "%s: %s", name, value) >= (int)sizeof(line))
 		return 0;
 	longer = curl_slist_append(fetch->headers, line);
@@ -127,32 +98,13 @@ static int add_validator(struct fetch *fetch, const char *name, const char *valu
 	return 0;
 }
 
-static CURLcode set_behaviour(CURL *easy)
-{
-	CURLcode code = CURLE_OK;
-
-	code = code ?: curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	code = code ?: curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-	code = code ?: curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)FETCH_REDIRECTS_MAX);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
-	code = code ?: curl_easy_setopt(easy, CURLOPT_USERAGENT, "fairlead/" FAIRLEAD_VERSION);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	/* Whoever gives up a name does not wait for the resolver's thread: that one cleans up when it is through. */
-	code = code ?: curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-	return code;
-}
-
 static CURLcode set_request(struct fetch *fetch, const struct fetch_request *request)
 {
-	CURL *easy = fetch->easy;
+	CURL *easy = fetch->transfer.easy;
 	CURLcode code = CURLE_OK;
 
+	code = code ?: curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+	code = code ?: curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)FETCH_REDIRECTS_MAX);
 	code = code ?: curl_easy_setopt(easy, CURLOPT_URL, request->url);
 	code = code ?: curl_easy_setopt(easy, CURLOPT_HTTPHEADER, fetch->headers);
 	code = code ?: curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
@@ -174,5 +126,5 @@ int fetch_prepare(struct fetch *fetch, const struct fetch_request *request)
 	result = result ?: add_validator(fetch, "If-Modified-Since", request->modified);
 	if (result)
 		return result;
-	return set_behaviour(fetch->easy) || set_request(fetch, request) ? -ENOMEM : 0;
+	return set_request(fetch, request) ? -ENOMEM : 0;
 }

@@ -157,6 +157,16 @@ static void ask_another(struct exchange *x, int reason)
 		give_up(x, reason);
 }
 
+static void on_cooling(struct exchange *x)
+{
+	if (pass_over(x))
+		ask(x);
+	else if (x->passed_count)
+		take_passed(x);
+	else
+		take(x);
+}
+
 static void on_answer(struct exchange *x, int result, struct member *member)
 {
 	x->member = member;
@@ -167,12 +177,8 @@ static void on_answer(struct exchange *x, int result, struct member *member)
 		on_empty(x);
 	} else if (result) {
 		give_up(x, result);
-	} else if (!is_cooling(x)) {
-		take(x);
-	} else if (pass_over(x)) {
-		ask(x);
-	} else if (x->passed_count) {
-		take_passed(x);
+	} else if (is_cooling(x)) {
+		on_cooling(x);
 	} else {
 		take(x);
 	}

@@ -27,12 +27,13 @@ static struct role_context context_of(const struct conf *conf, const char *name,
 }
 
 static int run(const struct conf *conf, const char *name, role_run *role,
-	       struct listeners *listeners)
+	       struct listeners *listeners, char *const *command)
 {
 	struct role_context context = context_of(conf, name, listeners);
 	char error[512] = "out of memory";
 	int r;
 
+	context.command = command;
 	log_context(name);
 	service_hold_signals();
 	if (!*conf_text(conf, CONF_REDIS) &&
@@ -75,7 +76,7 @@ int alone_gateway(const struct conf *conf)
 
 	if (r)
 		return r;
-	r = run(conf, "gateway", role_gateway, &listeners);
+	r = run(conf, "gateway", role_gateway, &listeners, NULL);
 	role_close(listeners.fds, listeners.count);
 	bind_unlink(&listeners);
 	return r;
@@ -103,5 +104,21 @@ int alone_keeper(const struct conf *conf)
 	static struct listeners none;
 
 	notify_open();
-	return run(conf, "keeper", role_keeper, &none);
+	return run(conf, "keeper", role_keeper, &none, NULL);
+}
+
+int alone_work_fetch(const struct conf *conf)
+{
+	static struct listeners none;
+
+	notify_open();
+	return run(conf, "work", role_work_fetch, &none, NULL);
+}
+
+int alone_work_exec(const struct conf *conf, char *const *command)
+{
+	static struct listeners none;
+
+	notify_open();
+	return run(conf, "work", role_work_exec, &none, command);
 }

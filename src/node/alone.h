@@ -8,5 +8,7 @@
 int alone_gateway(const struct conf *conf);
 int alone_keeper(const struct conf *conf);
 int alone_judge(const struct conf *conf);
+int alone_work_fetch(const struct conf *conf);
+int alone_work_exec(const struct conf *conf, char *const *command);
 
 #endif

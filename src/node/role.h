@@ -18,8 +18,9 @@ struct role_context {
 	const struct listen_spec *specs; /* what holds at each of them; NULL: the demonstration's */
 	size_t listener_count;
 	int ready_fd; /* a byte and a saying are written when the role serves; -1: nobody waits */
-	const char *name; /* "gateway.1" of a child, "gateway" alone */
-	int owner_pid;    /* of the supervisor, or of this process */
+	const char *name;     /* "gateway.1" of a child, "gateway" alone */
+	int owner_pid;        /* of the supervisor, or of this process */
+	char *const *command; /* of `work exec`, NULL-terminated; NULL: another role */
 };
 
 /* Each runs until it is told to stop and returns an exit status. */
@@ -27,6 +28,8 @@ int role_gateway(const struct role_context *context);
 int role_keeper(const struct role_context *context);
 int role_judge(const struct role_context *context); /* without a store */
 int role_demo(const struct role_context *context);
+int role_work_fetch(const struct role_context *context);
+int role_work_exec(const struct role_context *context);
 
 /* Closes what is open of the listeners; each is -1 then. */
 void role_close(int *fds, size_t count);

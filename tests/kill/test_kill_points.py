@@ -8,9 +8,10 @@ import pytest
 
 import leases
 import tasks
+import workers
 from harness import ANY_MOMENT, ROOT, SERVER, Harness, Points
 
-DRAWN = {*leases.POINTS, *tasks.POINTS} - {ANY_MOMENT, SERVER}
+DRAWN = {*leases.POINTS, *tasks.POINTS, *workers.POINTS} - {ANY_MOMENT, SERVER}
 
 
 def test_each_name_stands_in_one_place():

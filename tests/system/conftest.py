@@ -5,6 +5,7 @@ run(...)         one command of fairlead, to its end
 node(...)        a running `fairlead up` or `fairlead gateway`, ended by SIGTERM, which must end it with status 0
 store            the Redis that both use unless told otherwise, empty at the start of each test
 redis_server(..) another Redis, to be killed and started again
+worker(...)      a running `fairlead work fetch` on the shared Redis
 state            a HOME and state directory of the test's own, in which private servers live"""
 
 import contextlib
@@ -21,6 +22,7 @@ import pytest
 
 import peers
 import wire
+from queues import LISTS, QUEUE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.path.abspath(os.environ.get("FAIRLEAD_BINARY") or ROOT / "build/fairlead")
@@ -270,6 +272,62 @@ def add(run):
     """add(url, ...) admits proxies on loopback."""
     return lambda *urls, **options: run("pool", "add", "--eligible", "--allow-private", *urls,
                                         **options)
+
+
+# --- workers --------------------------------------------------------------------------------------------------------
+
+
+class Worker(Node):
+    """A running worker; its results are read back from a file."""
+
+    def __init__(self, words, path, env, output=None):
+        self.output = path.with_suffix(".results")
+        super().__init__([*words, "-o", str(output or self.output)], path, env)
+
+    def results(self, count=0):
+        """All result lines; waits until there are `count`."""
+        peers.wait_for(lambda: len(self._lines()) >= count, f"{count} results of\n{self.text[-2000:]}")
+        return [json.loads(line) for line in self._lines()]
+
+    def _lines(self):
+        return self.output.read_text().split("\n")[:-1] if self.output.exists() else []
+
+    def says(self, text):
+        peers.wait_for(lambda: text in self.text, f"'{text}' in\n{self.text[-2000:]}")
+
+    def ends(self):
+        """It ends by itself, and well."""
+        assert self.wait() == 0, self.text[-2000:]
+        assert_no_sanitizer_report(self.text)
+
+
+@pytest.fixture
+def worker(binary, environment, folder, store):
+    """worker("--drain", ...) starts one on the shared Redis; what still runs at the end of the test must end well."""
+    workers = []
+
+    def start(*words, output=None):
+        words = [binary, "work", "fetch", "--allow-private", "--redis", store.url, *map(str, words)]
+        workers.append(Worker(words, folder / f"worker{len(workers)}", environment, output))
+        return workers[-1]
+
+    yield start
+    for one in workers:
+        if one.process.returncode is None:
+            one.process.send_signal(signal.SIGCONT)
+            one.stop()
+
+
+@pytest.fixture
+def push(store):
+    """push(url, ...) as anybody does it."""
+    return lambda *payloads, level="normal": store.client.lpush(LISTS[level], *payloads)
+
+
+@pytest.fixture
+def count(store):
+    """count("acked"): one of the queue's counters."""
+    return lambda name: int(store.client.hget(QUEUE + "stats", name) or 0)
 
 
 # --- peers --------------------------------------------------------------------------------------------------------

@@ -372,7 +372,7 @@ def test_lists_of_any_name_are_claimed_in_the_order_given(store, queue):
 
 @pytest.mark.core
 def test_on_a_cluster_lists_in_another_slot_are_refused(redis_server, binary, environment):
-    server = redis_server(tcp=True, cluster_enabled="yes")
+    server = redis_server(tcp=True, cluster_enabled="yes", cluster_port=peers.free_port())
     server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
     peers.wait_for(lambda: "cluster_state:ok" in str(server.client.execute_command("CLUSTER", "INFO")), "the cluster is up")
     text = call(binary, environment, server, "claim", "--lists", "{jobs}:a,other", check=1).stderr.decode()

@@ -1,9 +1,11 @@
 """`fairlead queue` stats, peek, dead, retry, pause, resume, purge, and what `doctor` says of a queue."""
 
+import concurrent.futures
 import json
 import os
 import pty
 import subprocess
+import threading
 
 import pytest
 
@@ -357,3 +359,20 @@ def test_a_key_of_another_type_is_an_error(store, doctor, key, belongs):
 def test_lists_that_a_cluster_would_refuse_are_told(doctor):
     detail, = (detail for _, check, detail in doctor("--lists", "{jobs}:a,elsewhere") if check == "queue-slots")
     assert "elsewhere" in detail and "refused by a Redis Cluster" in detail
+
+
+def test_rates_are_what_came_between_two_looks(store, queue):
+    def pushes():
+        while not done.is_set():
+            queue("push", "x")
+
+    done = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        end = threads.submit(pushes)
+        found, = objects(queue("stats", "--json", "--rates", "1s").stdout)
+        done.set()
+        end.result(60)
+    rates = {level["name"]: level["pushed_per_s"] for level in found["levels"]}
+    assert rates["normal"] > 0 and rates["high"] == rates["low"] == 0
+    assert found["acked_per_s"] == found["failed_per_s"] == 0
+    assert "pushed_per_s" not in objects(queue("stats", "--json").stdout)[0]["levels"][0]

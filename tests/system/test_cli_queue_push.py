@@ -209,6 +209,15 @@ def test_trimmed_or_not_a_task_is_opaque(store, push, name, count):
     assert len(payloads(store)) == count
 
 
+@pytest.mark.parametrize("name, count", [("t14-duplicates.txt", 2), ("t05-fragment.txt", 3)])
+def test_with_its_text_as_key_the_same_task_is_pushed_once(store, push, name, count):
+    """The key is the producer's, to the byte: no URL is made equal to another."""
+    lines = (TASKS / name).read_text().splitlines()
+    push("--jsonl", "-", input="".join(json.dumps({"payload": line, "id": line}) + "\n" for line in lines).encode())
+    assert payloads(store) == [line.encode() for line in dict.fromkeys(lines)]
+    assert len(payloads(store)) == count
+
+
 # --- JSON lines ---------------------------------------------------------------------------------------------------
 
 

@@ -159,6 +159,11 @@ def test_a_setting_of_a_source_stands_in_the_manual_and_the_reference(name):
     assert f"\n| `{name}` |" in text_of("docs/reference.md").partition("## Settings of a source")[2]
 
 
+@pytest.mark.parametrize("page", ROOT.glob("docs/*.md"), ids=lambda page: page.name)
+def test_a_document_is_installed(page):
+    assert f"'docs/{page.name}'" in text_of("meson.build")
+
+
 # Links
 
 
