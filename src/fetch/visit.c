@@ -70,10 +70,22 @@ static void on_end(struct transfer *transfer, CURLcode code)
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
+/* Answers that led on and on have taken the time: that is the target's, wherever the last step stood. */
+static bool is_led_astray(const struct visit *visit)
+{
+	long redirects = 0;
+
+	curl_easy_getinfo(visit->transfer.easy, CURLINFO_REDIRECT_COUNT, &redirects);
+	return redirects > 0 && clock_ms() >= visit->deadline_ms;
+}
+
 /* Also brings what is known before the first step to the callback. */
 static void on_alarm(void *arg)
 {
 	struct visit *visit = arg;
+
+	if (!visit->reason && is_led_astray(visit))
+		visit->reason = REASON_RESPONSE_TIMEOUT;
 
 	if (visit->reason) {
 		finish(visit, CURLE_ABORTED_BY_CALLBACK);
