@@ -207,8 +207,11 @@ class Harness:
 
     def start(self, words, point=None, **options):
         kill = {"FAIRLEAD_KILL_POINT": point} if point and point != ANY_MOMENT else {}
-        return subprocess.Popen([BINARY, *map(str, words), "--redis", self.redis.unix_url], env=self.environment | kill,
-                                encoding="utf-8", errors="surrogateescape", **options)
+        # Behind "--" stands somebody else's command.
+        own = words.index("--") if "--" in words else len(words)
+        words = [*words[:own], "--redis", self.redis.unix_url, *words[own:]]
+        return subprocess.Popen([BINARY, *map(str, words)], env=self.environment | kill, encoding="utf-8",
+                                errors="surrogateescape", **options)
 
     def command(self, *words, point=None, after_s=0, input=""):
         """Runs a command to its end. `point`: NAME:N at which it kills itself, or ANY_MOMENT, `after_s` from now."""

@@ -33,8 +33,8 @@ POINTS = [*ACQUIRE, *RENEW, *RELEASE, *NAMED, *ALLOCATE, *SENT, *KEEPER, ANY_MOM
 class Watch:
     """Looks at the pool's leases, all of them at one moment, judges what it sees, and notes which are gone."""
 
-    def __init__(self, harness):
-        self.harness = harness
+    def __init__(self, harness, cap):
+        self.harness, self.cap = harness, cap
         self.held = {}
 
     def look(self):
@@ -72,7 +72,7 @@ class Watch:
             leases != set(held) and f"leases without holder or the reverse: {leases ^ set(held)}",
             any(score // LIVE_UNIT != counted.get(member, 0) for member, score in busy.items())
             and f"busy {busy}, but held are {counted}",
-            any(count > CAP for count in counted.values()) and f"more than {CAP} of a member: {counted}",
+            any(count > self.cap for count in counted.values()) and f"more than {self.cap} of a member: {counted}",
         ]
         for text in filter(None, wrong):
             self.harness.fault(text)
@@ -86,6 +86,14 @@ def key(name):
     return f"{{{POOL}}}:pool:{name}"
 
 
+def residue(client):
+    """What is left of leases in the store, which should be nothing."""
+    holders = client.hgetall(key("holders"))
+    holders.pop("next", None)
+    busy = {member: score for member, score in client.zrange(key("busy"), 0, -1, withscores=True) if score >= LIVE_UNIT}
+    return [client.hgetall(key("live")), client.zrange(key("leases"), 0, -1), holders, busy]
+
+
 class Leases:
     """The world in which they live."""
 
@@ -93,7 +101,7 @@ class Leases:
         self.harness, self.oracle = harness, harness.oracle
         self.farm = farm.Farm(*["good"] * MEMBERS)
         harness.ends.callback(self.farm.close)
-        self.watch = Watch(harness)
+        self.watch = Watch(harness, CAP)
         self.port = peers.free_port()
         self.must("pool", "rules", "allow_private=1", "policy=least-concurrent", f"max_concurrent={CAP}",
                   f"lease_ms={LEASE_MS}", "fall=1000", "cooldown_ms=0")
@@ -258,12 +266,7 @@ class Leases:
         self.harness.keep_until(["keeper", "--no-check"], lambda: not self.watch.look(), "the last lease is collected")
 
     def residue(self):
-        """What is left in the store, which should be nothing."""
-        client = self.harness.client
-        holders = client.hgetall(key("holders"))
-        holders.pop("next", None)
-        busy = {member: score for member, score in client.zrange(key("busy"), 0, -1, withscores=True) if score >= LIVE_UNIT}
-        return [client.hgetall(key("live")), client.zrange(key("leases"), 0, -1), holders, busy]
+        return residue(self.harness.client)
 
     def figures(self):
         """For the document."""

@@ -77,6 +77,17 @@ class Watch:
         time.sleep(0.02)
 
 
+def stored(client):
+    """place -> the payloads that stand there."""
+    held = {name: unpack(packed)["payload"] for name, packed in client.hgetall(key("queue:held")).items()}
+    return {
+        "ready": [task for level in LEVELS for task in client.lrange(key(level), 0, -1)],
+        "returned and later": list(held.values()),
+        "claimed": [unpack(packed)["payload"] for packed in client.hgetall(key("queue:claims")).values()],
+        "dead": [unpack(packed)["payload"] for packed in client.lrange(key("queue:dead"), 0, -1)],
+    }
+
+
 class Tasks:
     """The world in which they live."""
 
@@ -180,15 +191,7 @@ class Tasks:
             done += [claim["payload"] for claim in claims]
 
     def stored(self):
-        """place -> the payloads that stand there."""
-        client = self.harness.client
-        held = {name: unpack(packed)["payload"] for name, packed in client.hgetall(key("queue:held")).items()}
-        return {
-            "ready": [task for level in LEVELS for task in client.lrange(key(level), 0, -1)],
-            "returned and later": list(held.values()),
-            "claimed": [unpack(packed)["payload"] for packed in client.hgetall(key("queue:claims")).values()],
-            "dead": [unpack(packed)["payload"] for packed in client.lrange(key("queue:dead"), 0, -1)],
-        }
+        return stored(self.harness.client)
 
     def figures(self):
         """For the document."""
