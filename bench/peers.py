@@ -25,6 +25,8 @@ if not os.path.isabs(FAIRLEAD):
 
 CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE, LOAD_CORE = CORES[0], CORES[-1]
+# Before anything is measured: what is measured is a load itself.
+LOAD_AT_START = os.getloadavg()[0]
 START_SECONDS = 15
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
 
@@ -61,7 +63,7 @@ def describe_machine():
         versions.append((name, version_of(name.lower(), "-v") if find(name.lower()) else "not installed"))
     return "\n".join([
         f"Machine: {len(CORES)} cores, {model[1].strip() if model else os.uname().machine}; "
-        f"Linux {os.uname().release}. Load at the start: {os.getloadavg()[0]:.1f}.",
+        f"Linux {os.uname().release}. Load at the start: {LOAD_AT_START:.1f}.",
         "Versions: " + ", ".join(f"{name} {version}" for name, version in versions) + "."])
 
 

@@ -51,7 +51,8 @@ static void close_if(int fd)
 
 /* --- between fork and exec ---------------------------------------------------------------------------------------- */
 
-/* A handler of ours must not run in the child once no signal is blocked there: it would write to a descriptor that is shared. */
+/* A handler of ours must not run in the child once no signal is blocked there: it would write to a descriptor that is
+ * shared. */
 static void restore_signals(void)
 {
 	struct sigaction action;

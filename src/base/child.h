@@ -37,8 +37,8 @@ struct child_request {
  * may be called here. */
 typedef void child_cb(int status, void *arg);
 
-/* Returns when the command runs. No descriptor of ours is inherited but the standard three; no signal is blocked, and SIGPIPE
- * is not ignored. 0, or -errno (nothing was started): -ENOENT no such command. */
+/* Returns when the command runs. No descriptor of ours is inherited but the standard three; no signal is blocked, and
+ * SIGPIPE is not ignored. 0, or -errno (nothing was started): -ENOENT no such command. */
 MUST_USE int child_start(struct child **ret, struct loop *loop, const struct child_request *request,
 			 child_cb *cb, void *arg);
 

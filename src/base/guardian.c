@@ -67,7 +67,8 @@ static void __attribute__((noreturn)) watch(int fd)
 
 /* --- this side ---------------------------------------------------------------------------------------------------- */
 
-/* Until the guardian has closed what it inherited: a descriptor that lived on in it would go on to report to our epoll(7). */
+/* Until the guardian has closed what it inherited: a descriptor that lived on in it would go on to report to our
+ * epoll(7). */
 static void wait_until_closed(int fd)
 {
 	char byte;

@@ -1,7 +1,7 @@
 /* guardian.h - kills process groups when this process dies, however suddenly.
  *
- * It is a small process, forked at the first use, that reads the numbers of groups from a pipe whose other end is ours alone.
- * When we are gone the pipe ends, and so do the groups. */
+ * It is a small process, forked at the first use, that reads the numbers of groups from a pipe whose other end is
+ * ours alone. When we are gone the pipe ends, and so do the groups. */
 #ifndef FAIRLEAD_BASE_GUARDIAN_H
 #define FAIRLEAD_BASE_GUARDIAN_H
 

@@ -1,7 +1,8 @@
 /* kill_point.h - places at which a test lets the process die (docs/reliability.md).
  *
- * Compiled in with -Dkill_points=true only; else a name costs nothing. FAIRLEAD_KILL_POINT=NAME[:N] ends the process by SIGKILL
- * when it comes to NAME for the Nth time (1). A name is WHERE-WHAT, such as "acquire-answered", and stands in one place. */
+ * Compiled in with -Dkill_points=true only; else a name costs nothing. FAIRLEAD_KILL_POINT=NAME[:N] ends the process
+ * by SIGKILL when it comes to NAME for the Nth time (1). A name is WHERE-WHAT, such as "acquire-answered", and stands
+ * in one place. */
 #ifndef FAIRLEAD_BASE_KILL_POINT_H
 #define FAIRLEAD_BASE_KILL_POINT_H
 

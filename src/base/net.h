@@ -26,8 +26,8 @@ bool net_place_is_local(const struct net_place *place);
 /* A listening descriptor, or -errno. A unix socket that nobody listens on is replaced. */
 MUST_USE int net_listen(const struct net_place *place);
 
-/* A connecting descriptor (connect under way or done), or -errno. `source`: NULL or the local address to bind; -EAFNOSUPPORT: it
- * cannot be bound for this destination. */
+/* A connecting descriptor (connect under way or done), or -errno. `source`: NULL or the local address to bind;
+ * -EAFNOSUPPORT: it cannot be bound for this destination. */
 MUST_USE int net_connect(const struct sockaddr *sa, socklen_t len, const struct address *source);
 
 /* Removes the file of a unix socket that nobody listens on; a living one, and whatever is no socket, stays. */

@@ -6,7 +6,8 @@
 
 struct crowd;
 
-/* At most `concurrency` probes at once, cut to what the descriptor limit admits (with one line in the log that says so). 0 or -ENOMEM. */
+/* At most `concurrency` probes at once, cut to what the descriptor limit admits (with one line in the log that says
+ * so). 0 or -ENOMEM. */
 MUST_USE int crowd_new(struct crowd **ret, struct loop *loop, size_t concurrency);
 
 /* Ends what is under way; no callback runs. Accepts NULL. */

@@ -19,9 +19,9 @@ MUST_USE int judge_new(struct judge **ret, struct loop *loop, int fd, size_t max
 /* Ends; connections that are open are closed. Accepts NULL. */
 void judge_free(struct judge *judge);
 
-/* Reads the body of a judge's answer: the address that the judge saw, and how much the proxy told about its client. 0 or
- * -EPROTO (not a judge's answer). Transparent: a field names another address than the exit's; anonymous: a field tells that there is
- * a proxy; elite: none does (RFC 9110 7.6.3, RFC 7239, and the names in use). Pure. */
+/* Reads the body of a judge's answer: the address that the judge saw, and how much the proxy told about its client. 0
+ * or -EPROTO (not a judge's answer). Transparent: a field names another address than the exit's; anonymous: a field
+ * tells that there is a proxy; elite: none does (RFC 9110 7.6.3, RFC 7239, and the names in use). Pure. */
 MUST_USE int judge_read(const char *body, size_t len, char exit_address[46],
 			enum anonymity *ret_anonymity);
 

@@ -12,7 +12,8 @@
 
 /* --- fields that name the client ---------------------------------------------------------------------------------- */
 
-/* The values are addresses, separated by commas where one proxy has asked the next. In Forwarded they stand behind "for=". */
+/* The values are addresses, separated by commas where one proxy has asked the next. In Forwarded they stand behind
+ * "for=". */
 static const char *const client_fields[] = {
     "Forwarded", /* RFC 7239 */
     "X-Forwarded-For",  "X-Forwarded",      "Forwarded-For",    "X-Real-IP",

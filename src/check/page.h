@@ -1,7 +1,7 @@
 /* page.h - what a check target answers, from its bytes. Pure.
  *
- * Nothing of the body is kept but what the text that is looked for may begin with; of a judge's answer, which its head tells, the first
- * PAGE_KEPT_MAX bytes are. */
+ * Nothing of the body is kept but what the text that is looked for may begin with; of a judge's answer, which its
+ * head tells, the first PAGE_KEPT_MAX bytes are. */
 #ifndef FAIRLEAD_CHECK_PAGE_H
 #define FAIRLEAD_CHECK_PAGE_H
 

@@ -1,7 +1,8 @@
 /* probe.h - one attempt through one proxy: the gateway's own dial to a check target, then perhaps an HTTP exchange.
  *
- * One deadline covers all of it. What a client's request would send through this proxy, a probe sends too, byte for byte,
- * up to the target. To an https target through an https proxy the tunnel is all that is tried: TLS within TLS is not spoken. */
+ * One deadline covers all of it. What a client's request would send through this proxy, a probe sends too, byte for
+ * byte, up to the target. To an https target through an https proxy the tunnel is all that is tried: TLS within TLS
+ * is not spoken. */
 #ifndef FAIRLEAD_CHECK_PROBE_H
 #define FAIRLEAD_CHECK_PROBE_H
 

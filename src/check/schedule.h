@@ -1,7 +1,7 @@
 /* schedule.h - keeps the promise of a pool: takes who is due, probes, reports; any number of checkers share the work.
  *
- * Who is due stands in the store, and whoever is taken has a lease there: what this process loses, a member, a report, its own
- * life, costs the time until the lease ends, and no more. */
+ * Who is due stands in the store, and whoever is taken has a lease there: what this process loses, a member, a
+ * report, its own life, costs the time until the lease ends, and no more. */
 #ifndef FAIRLEAD_CHECK_SCHEDULE_H
 #define FAIRLEAD_CHECK_SCHEDULE_H
 

@@ -22,7 +22,8 @@ static void on_signal(int number)
 	caught = number;
 }
 
-/* The first line of standard input, as far as there is room. A byte at a time: what follows is not ours. Its length, or -errno. */
+/* The first line of standard input, as far as there is room. A byte at a time: what follows is not ours. Its length,
+ * or -errno. */
 static int read_line(char *line, size_t size)
 {
 	size_t len = 0;

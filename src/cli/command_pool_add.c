@@ -56,7 +56,8 @@ static void on_changed(int result, const char *error, const enum placed *placed,
 	session_answered(arg, result, error);
 }
 
-/* Of the next CHANGE_MAX proxies behind the cursor. EXIT_FINE with `*ret_done` at the end, or an exit status after a message. */
+/* Of the next CHANGE_MAX proxies behind the cursor. EXIT_FINE with `*ret_done` at the end, or an exit status after a
+ * message. */
 static int change_some(struct session *session, const struct load *load, struct load_cursor *cursor,
 		       enum change change, const char *value, bool *ret_done)
 {

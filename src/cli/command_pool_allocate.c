@@ -45,7 +45,8 @@ static void print_member(struct output *output, const struct member *member, boo
 	output_row(output, (struct cell[]){CELL_TEXT(url)});
 }
 
-/* Allocates `count` and prints what is a proxy; who is none is skipped, which costs it an allocation. The result of the round. */
+/* Allocates `count` and prints what is a proxy; who is none is skipped, which costs it an allocation. The result of
+ * the round. */
 static int allocate_round(struct asking *asking, size_t count, struct output *output,
 			  size_t *printed)
 {

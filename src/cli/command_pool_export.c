@@ -33,8 +33,8 @@ static void print_proxy(struct export *export, const char *url)
 		printf("%s\n", url);
 }
 
-/* What import would not take: a comment that tells why. Any program may have put a name into the pool: it must not end the comment,
- * nor steer a terminal. */
+/* What import would not take: a comment that tells why. Any program may have put a name into the pool: it must not
+ * end the comment, nor steer a terminal. */
 static void print_comment(struct export *export, const char *why, const char *text)
 {
 	char shown[256];

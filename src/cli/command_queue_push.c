@@ -130,7 +130,8 @@ static int add_object(struct pushing *p, const char *text, size_t len, uint64_t 
 	return r;
 }
 
-/* Of a list for people: spaces, and the mark that some editors put in front of a file. False: nothing is left, or a comment. */
+/* Of a list for people: spaces, and the mark that some editors put in front of a file. False: nothing is left, or a
+ * comment. */
 static bool trim(const char **text, size_t *len, uint64_t number)
 {
 	if (number == 1 && *len >= 3 && memcmp(*text, "\xef\xbb\xbf", 3) == 0)

@@ -1,5 +1,5 @@
-/* doctor_orphans.c - what belongs together and does not stand together: after keys were restored or deleted one by one. Scripts write
- * both or none. */
+/* doctor_orphans.c - what belongs together and does not stand together: after keys were restored or deleted one by
+ * one. Scripts write both or none. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,8 @@
 #include "cli/session.h"
 #include "queue/view.h"
 
-/* Shows up to --show of one place, by --raw, --json, or as a table. Returns an exit status: EXIT_NOTHING when there is none. */
+/* Shows up to --show of one place, by --raw, --json, or as a table. Returns an exit status: EXIT_NOTHING when there
+ * is none. */
 int entries_show(struct session *session, enum queue_place place, const char *level);
 
 #endif

@@ -21,8 +21,8 @@ void lease_word_print(const struct lease *lease, char ret[static LEASE_WORD_SIZE
 typedef int lease_word_ask(struct session *session, const struct lease_word *word, pool_cb *cb,
 			   void *arg);
 
-/* Opens, asks for each lease that is named as an argument, closes. `done`: what a lease is then, for the note. Stale ones are
- * named, the others are done; the exit status is EXIT_FAILED then. A wrong argument changes nothing. */
+/* Opens, asks for each lease that is named as an argument, closes. `done`: what a lease is then, for the note. Stale
+ * ones are named, the others are done; the exit status is EXIT_FAILED then. A wrong argument changes nothing. */
 MUST_USE int lease_words_ask(struct cli *cli, lease_word_ask *ask, const char *done);
 
 #endif

@@ -5,7 +5,8 @@
 #include "cli/session.h"
 #include "queue/view.h"
 
-/* May `what` ("all tasks of queue 'jobs'") be deleted? By --yes, or asks on a terminal. EXIT_FINE, or an exit status after a message. */
+/* May `what` ("all tasks of queue 'jobs'") be deleted? By --yes, or asks on a terminal. EXIT_FINE, or an exit status
+ * after a message. */
 MUST_USE int moved_may_delete(const struct session *session, const char *what);
 
 /* Where the functions of queue/view.h that move something answer. */

@@ -10,8 +10,8 @@
 
 struct json_t;
 
-/* As text of one line that can be taken back: printable UTF-8 as it is, a backslash as "\\", all else as "\t", "\n", "\r" or "\xNN" a byte.
- * (printf '%b' of bash takes it back.) */
+/* As text of one line that can be taken back: printable UTF-8 as it is, a backslash as "\\", all else as "\t", "\n",
+ * "\r" or "\xNN" a byte. (printf '%b' of bash takes it back.) */
 void payload_print(FILE *stream, struct word payload);
 
 /* The same, cut to about `most` bytes of text with "..." behind them. To be freed; NULL: no memory. */

@@ -17,7 +17,8 @@ struct push_slice {
 	size_t payload_at, payload_len, key_at, key_len; /* in `bytes` */
 };
 
-/* One call is under way at a time: so the order holds whatever happens, and when a call fails, what went in ends before it. */
+/* One call is under way at a time: so the order holds whatever happens, and when a call fails, what went in ends
+ * before it. */
 struct push_batch {
 	struct session *session;
 	struct push_way way;
@@ -32,8 +33,8 @@ struct push_batch {
 void push_batch_init(struct push_batch *batch, struct session *session, const char *unit);
 void push_batch_fini(struct push_batch *batch);
 
-/* Copies a task, `unit` `number` of all; what waits is sent first when it goes another way or is enough for a call. EXIT_FINE,
- * or EXIT_FAILED after a message: nothing more goes in then. */
+/* Copies a task, `unit` `number` of all; what waits is sent first when it goes another way or is enough for a call.
+ * EXIT_FINE, or EXIT_FAILED after a message: nothing more goes in then. */
 MUST_USE int push_batch_add(struct push_batch *batch, const struct push_way *way,
 			    const struct push_item *item, uint64_t number);
 

@@ -22,9 +22,9 @@ struct push_object {
 	int64_t when_ms;
 };
 
-/* Reads payload (a text) or payload_base64, and level, id, delay_ms, at (as --at, or milliseconds since 1970), urgent. A member
- * that is null is as good as none; one of another name is refused. 0, -ENOMEM, or -EINVAL with a line in `why`. push_object_fini() is due
- * in all cases. */
+/* Reads payload (a text) or payload_base64, and level, id, delay_ms, at (as --at, or milliseconds since 1970),
+ * urgent. A member that is null is as good as none; one of another name is refused. 0, -ENOMEM, or -EINVAL with a
+ * line in `why`. push_object_fini() is due in all cases. */
 MUST_USE int push_object_read(struct push_object *ret, const char *text, size_t len, char *why,
 			      size_t size);
 void push_object_fini(struct push_object *object);

@@ -22,14 +22,15 @@ struct push_lines {
 void push_lines_init(struct push_lines *lines, char delimiter, size_t max);
 void push_lines_fini(struct push_lines *lines);
 
-/* Where the next bytes go, `*ret_size` of them at most, for push_lines_commit(); NULL: no memory. Only when push_lines_next() has
- * nothing more. */
+/* Where the next bytes go, `*ret_size` of them at most, for push_lines_commit(); NULL: no memory. Only when
+ * push_lines_next() has nothing more. */
 char *push_lines_reserve(struct push_lines *lines, size_t *ret_size);
 void push_lines_commit(struct push_lines *lines, size_t len);
 
 enum push_line { PUSH_LINE, PUSH_LINE_TOO_LONG, PUSH_LINE_NONE };
 
-/* The next line, valid until the next call; one that is too long is left out. NONE: more bytes are needed, or it is the end. */
+/* The next line, valid until the next call; one that is too long is left out. NONE: more bytes are needed, or it is
+ * the end. */
 enum push_line push_lines_next(struct push_lines *lines, const char **ret, size_t *ret_len);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "cli/session.h"
 
-/* Connects, makes the queue of --queue, and looks that its keys are a queue's. An operation may take `extra_ms` longer than usual.
- * EXIT_FINE, or an exit status after a message; session_close() is due in both cases. */
+/* Connects, makes the queue of --queue, and looks that its keys are a queue's. An operation may take `extra_ms`
+ * longer than usual. EXIT_FINE, or an exit status after a message; session_close() is due in both cases. */
 MUST_USE int queue_session_open(struct session *session, struct cli *cli, int64_t extra_ms);
 
 /* Are queue and levels what they can be? Asks nobody. EXIT_FINE, or EXIT_USAGE after a message. */

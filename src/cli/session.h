@@ -19,16 +19,16 @@ struct session {
 	char error[256];     /* of the store, with it */
 };
 
-/* Connects, and no more. An operation may take `extra_ms` longer than usual. EXIT_FINE, or an exit status after a message; session_close()
- * is due in both cases. */
+/* Connects, and no more. An operation may take `extra_ms` longer than usual. EXIT_FINE, or an exit status after a
+ * message; session_close() is due in both cases. */
 MUST_USE int session_connect(struct session *session, struct cli *cli, int64_t extra_ms);
 
-/* Where the store is and how patient this command is with it; for another connection. store_url_wipe() is due. EXIT_FINE, or an
- * exit status after a message. */
+/* Where the store is and how patient this command is with it; for another connection. store_url_wipe() is due.
+ * EXIT_FINE, or an exit status after a message. */
 MUST_USE int session_store_config(const struct session *session, struct store_config *ret);
 
-/* Connects, and makes the pool of --pool; looks that its keys are a pool's, so that a wrong name changes nothing. EXIT_FINE, or an exit status after a message. session_close() is due in both
- * cases. */
+/* Connects, and makes the pool of --pool; looks that its keys are a pool's, so that a wrong name changes nothing.
+ * EXIT_FINE, or an exit status after a message. session_close() is due in both cases. */
 MUST_USE int session_open(struct session *session, struct cli *cli);
 void session_close(struct session *session);
 
@@ -44,8 +44,8 @@ MUST_USE int session_write_rules(struct session *session, const struct word *wor
 /* Is the pool's policy least-concurrent, as far as this fairlead can read its rules? */
 bool session_is_concurrent(struct session *session);
 
-/* Salt and wire version, without which there are no identifiers; --allow-private becomes the pool's rule, since every node must
- * dial these members. Results as above. */
+/* Salt and wire version, without which there are no identifiers; --allow-private becomes the pool's rule, since every
+ * node must dial these members. Results as above. */
 MUST_USE int session_found_pool(struct session *session);
 
 /* Says what went wrong with the store and what to do; returns EXIT_FAILED. */

@@ -1,5 +1,5 @@
-/* socks4.c - a tunnel through a SOCKS4 proxy; a name goes to it in the form of SOCKS4A. Both are memos of 1992 and 1993 without
- * a number ("SOCKS: A protocol for TCP proxy across firewalls"). */
+/* socks4.c - a tunnel through a SOCKS4 proxy; a name goes to it in the form of SOCKS4A. Both are memos of 1992 and
+ * 1993 without a number ("SOCKS: A protocol for TCP proxy across firewalls"). */
 #include <errno.h>
 #include <string.h>
 

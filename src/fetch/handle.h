@@ -14,8 +14,8 @@
 /* NULL: no memory. */
 CURL *handle_new(void);
 
-/* Reads an absolute http or https URL as libcurl will; `*ret` is freed by curl_url_cleanup(). The scheme must be there: libcurl
- * guesses one otherwise. 0, -EINVAL or -ENOMEM. */
+/* Reads an absolute http or https URL as libcurl will; `*ret` is freed by curl_url_cleanup(). The scheme must be
+ * there: libcurl guesses one otherwise. 0, -EINVAL or -ENOMEM. */
 MUST_USE int handle_read_url(CURLU **ret, const char *text);
 
 /* The length that the answer tells is larger; nothing is known of one that is still encoded. */

@@ -1,8 +1,8 @@
 /* visit.h - one http(s) request through one member, by libcurl on the loop.
  *
- * A fresh handle for each (task, member): no cookies, no .netrc, no connection kept, nothing of the environment. Every socket is opened to
- * the member's own address, which was looked up and admitted before; any other is refused in code (a direct:// member: to
- * an admitted address of the target). Names of targets are resolved by the member. */
+ * A fresh handle for each (task, member): no cookies, no .netrc, no connection kept, nothing of the environment.
+ * Every socket is opened to the member's own address, which was looked up and admitted before; any other is refused
+ * in code (a direct:// member: to an admitted address of the target). Names of targets are resolved by the member. */
 #ifndef FAIRLEAD_FETCH_VISIT_H
 #define FAIRLEAD_FETCH_VISIT_H
 
@@ -60,12 +60,14 @@ struct visit_answer {
 	int64_t name_us, connect_us, tls_us, first_byte_us, total_us; /* since the start */
 };
 
-/* `reason`: an enum reason: REASON_OK when a whole response came, whatever its status; else why not, by the one table of src/fetch/blame.c that maps
- * (CURLcode, CURLINFO_PROXY_ERROR, CONNECT status): the same words as dial's for the same fault. `detail`: a line for people without
- * credentials, "" if the reason says all. Valid until the callback returns; the visit ends with it. */
+/* `reason`: an enum reason: REASON_OK when a whole response came, whatever its status; else why not, by the one table
+ * of src/fetch/blame.c that maps (CURLcode, CURLINFO_PROXY_ERROR, CONNECT status): the same words as dial's for the
+ * same fault. `detail`: a line for people without credentials, "" if the reason says all. Valid until the callback
+ * returns; the visit ends with it. */
 typedef void visit_cb(int reason, const char *detail, const struct visit_answer *answer, void *arg);
 
-/* Begins; `cb` runs once, never before this returns. 0, -ENOMEM, or -EINVAL: the URL, method or a header cannot be sent (a line in `error`). */
+/* Begins; `cb` runs once, never before this returns. 0, -ENOMEM, or -EINVAL: the URL, method or a header cannot be
+ * sent (a line in `error`). */
 MUST_USE int visit_start(struct visit **ret, struct visits *visits,
 			 const struct visit_request *request, visit_cb *cb, void *arg, char *error,
 			 size_t error_size);

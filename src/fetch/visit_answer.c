@@ -26,8 +26,8 @@ static char *next_line(char **at, const char *end)
 	return line;
 }
 
-/* libcurl has taken them for fields; one without a colon is none. A line that goes on from the one before (RFC 9112 5.2) is not
- * either: nobody may send it. */
+/* libcurl has taken them for fields; one without a colon is none. A line that goes on from the one before (RFC 9112
+ * 5.2) is not either: nobody may send it. */
 static bool split_field(struct visit_header *ret, char *line)
 {
 	char *colon = strchr(line, ':');

@@ -148,7 +148,8 @@ static int add_headers(struct visit *visit, char *error, size_t error_size)
 
 /* --- method and body ---------------------------------------------------------------------------------------------- */
 
-/* libcurl turns a POST into a GET at a redirect as browsers do. Another method must be sent again as it was (RFC 9110 15.4). */
+/* libcurl turns a POST into a GET at a redirect as browsers do. Another method must be sent again as it was (RFC 9110
+ * 15.4). */
 static CURLcode set_method(struct visit *visit)
 {
 	CURL *easy = visit->transfer.easy;
@@ -213,7 +214,8 @@ static CURLcode set_behaviour(struct visit *visit)
 	return code;
 }
 
-/* Trust anchors in a file are read once a process, those in a folder for each connection, which takes tens of milliseconds. */
+/* Trust anchors in a file are read once a process, those in a folder for each connection, which takes tens of
+ * milliseconds. */
 static CURLcode prefer_file(CURL *easy)
 {
 	const char *file = NULL;
@@ -377,8 +379,8 @@ static int add_login(struct buffer *out, const struct endpoint *proxy)
 	return result;
 }
 
-/* As part of the proxy's URL libcurl decodes credentials exactly once for each step; CURLOPT_PROXYUSERNAME is decoded again at
- * each redirect by 7.88. */
+/* As part of the proxy's URL libcurl decodes credentials exactly once for each step; CURLOPT_PROXYUSERNAME is decoded
+ * again at each redirect by 7.88. */
 static int write_proxy(struct buffer *out, const struct visit *visit)
 {
 	static const char *const schemes[] = {

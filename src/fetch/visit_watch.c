@@ -145,8 +145,9 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-/* CURLOPT_RESOLVER_START_FUNCTION: not 0 refuses. libcurl asks for addresses in text, too. Names of targets are looked up
- * for direct members alone; the one other case would be a redirect to a name, with a target that was an address for SOCKS4. */
+/* CURLOPT_RESOLVER_START_FUNCTION: not 0 refuses. libcurl asks for addresses in text, too. Names of targets are
+ * looked up for direct members alone; the one other case would be a redirect to a name, with a target that was an
+ * address for SOCKS4. */
 static int on_lookup(void *resolver, void *reserved, void *arg)
 {
 	struct visit *visit = arg;

@@ -1,7 +1,9 @@
-/* account.h - clients by name: the file of --auth-file, read whole; passwords checked in constant time. Pure but for reading.
+/* account.h - clients by name: the file of --auth-file, read whole; passwords checked in constant time. Pure but for
+ * reading.
  *
- * A line: NAME hmac-sha256:SALT:DIGEST [pools=ALIAS,ALIAS...]; '#' begins a comment. SALT is 16 bytes, DIGEST the 32 of
- * HMAC-SHA-256(SALT, password), both in hexadecimal. Passwords should be long and random: the digest is fast on purpose. */
+ * A line: NAME hmac-sha256:SALT:DIGEST [pools=ALIAS,ALIAS...]; '#' begins a comment. SALT is 16 bytes, DIGEST the 32
+ * of HMAC-SHA-256(SALT, password), both in hexadecimal. Passwords should be long and random: the digest is fast on
+ * purpose. */
 #ifndef FAIRLEAD_GATEWAY_ACCOUNT_H
 #define FAIRLEAD_GATEWAY_ACCOUNT_H
 

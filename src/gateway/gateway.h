@@ -41,7 +41,8 @@ void gateway_configure(struct gateway *gateway, const struct gateway_config *con
  * special. 0 or -errno. */
 MUST_USE int gateway_listen(struct gateway *gateway, int fd, const struct listen_spec *spec);
 
-/* Stops accepting (the caller may close the listeners then), lets what is under way finish until `deadline_ms`, then ends it; `done` runs once, from the loop. */
+/* Stops accepting (the caller may close the listeners then), lets what is under way finish until `deadline_ms`, then
+ * ends it; `done` runs once, from the loop. */
 void gateway_drain(struct gateway *gateway, int64_t deadline_ms, void (*done)(void *arg),
 		   void *arg);
 

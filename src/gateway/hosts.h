@@ -10,8 +10,8 @@
 
 struct hosts;
 
-/* "example.com" (itself), ".example.com" (itself and all below), "203.0.113.0/24", "2001:db8::1". 0, -ENOMEM, or -EINVAL with a line in
- * `error`. An empty list (count 0) gives NULL. */
+/* "example.com" (itself), ".example.com" (itself and all below), "203.0.113.0/24", "2001:db8::1". 0, -ENOMEM, or
+ * -EINVAL with a line in `error`. An empty list (count 0) gives NULL. */
 MUST_USE int hosts_new(struct hosts **ret, const char *const *texts, size_t count, char *error,
 		       size_t error_size);
 void hosts_free(struct hosts *hosts);

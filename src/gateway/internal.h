@@ -224,8 +224,8 @@ MUST_USE int answer_fields(const struct exchange *exchange, struct buffer *out);
 /* One log line and the counters of an exchange that ends. */
 void record_exchange(const struct exchange *exchange, int reason);
 
-/* One try through the member in use has ended (REASON_OK: the tunnel stands, or the response begins): it is counted and reported
- * to the pool, and a member that cannot reach the target cools down for it. Once a try. */
+/* One try through the member in use has ended (REASON_OK: the tunnel stands, or the response begins): it is counted
+ * and reported to the pool, and a member that cannot reach the target cools down for it. Once a try. */
 void record_try(struct exchange *exchange, int reason);
 
 /* The target has answered a plain request through the member in use with `status`. */

@@ -17,8 +17,8 @@ MUST_USE int pools_new(struct pools **ret, struct loop *loop, struct store *stor
 /* After store_free(). Accepts NULL. */
 void pools_free(struct pools *pools);
 
-/* Replaces the aliases by `count` texts "ALIAS=POOL". All are looked at before anything changes. 0, -ENOMEM, or -EINVAL with a
- * line in `error`. */
+/* Replaces the aliases by `count` texts "ALIAS=POOL". All are looked at before anything changes. 0, -ENOMEM, or
+ * -EINVAL with a line in `error`. */
 MUST_USE int pools_set(struct pools *pools, const char *const *texts, size_t count, char *error,
 		       size_t error_size);
 

@@ -1,7 +1,7 @@
 /* socks.c - the server's side of SOCKS5 and SOCKS4/4a.
  *
- * Each reader looks at a prefix of what the client sends, from its first byte on, and stops at the first byte that is missing or
- * wrong. So more bytes never change a verdict, and nothing is kept between calls. */
+ * Each reader looks at a prefix of what the client sends, from its first byte on, and stops at the first byte that is
+ * missing or wrong. So more bytes never change a verdict, and nothing is kept between calls. */
 #include "gateway/socks.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* socks.h - the server's side of SOCKS5 (RFC 1928, RFC 1929) and SOCKS4/4a: bytes in, requests out; replies. Pure.
  *
- * Readers return the length of what they read (> 0), 0 when more bytes are needed, or the negative of an `enum reason`. A verdict
- * falls with the byte that decides it, however the bytes arrive. */
+ * Readers return the length of what they read (> 0), 0 when more bytes are needed, or the negative of an `enum
+ * reason`. A verdict falls with the byte that decides it, however the bytes arrive. */
 #ifndef FAIRLEAD_GATEWAY_SOCKS_H
 #define FAIRLEAD_GATEWAY_SOCKS_H
 

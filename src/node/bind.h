@@ -16,8 +16,8 @@ struct listeners {
 /* May the listeners of this configuration be served? 0, or -EINVAL with one line in `error`. */
 MUST_USE int bind_check(const struct conf *conf, char *error, size_t size);
 
-/* Every listener of the configuration, from `inherited` where it is there; without --listen whatever systemd has handed over. 0, -EINVAL (the
- * configuration) or another -errno, with one line in `error`; then nothing is bound. */
+/* Every listener of the configuration, from `inherited` where it is there; without --listen whatever systemd has
+ * handed over. 0, -EINVAL (the configuration) or another -errno, with one line in `error`; then nothing is bound. */
 MUST_USE int bind_all(const struct conf *conf, struct inherited *inherited, struct listeners *ret,
 		      char *error, size_t size);
 

@@ -70,8 +70,8 @@ static int try_listeners(struct supervisor *s, const struct conf *conf, char *er
 	return r;
 }
 
-/* What this program knows to be wrong with the configuration is no reason to lose a node that runs. What it does not know, a setting
- * that is new, the new one judges. */
+/* What this program knows to be wrong with the configuration is no reason to lose a node that runs. What it does not
+ * know, a setting that is new, the new one judges. */
 static int judge_conf(struct supervisor *s)
 {
 	struct conf_error error;

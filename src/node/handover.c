@@ -19,8 +19,9 @@
 #include "node/inherit.h"
 #include "node/notify.h"
 
-/* The number of the descriptor that holds the note. It is text: a head, lines of "name values", a line "arguments", and behind it the arguments, a NUL behind
- * each. Unknown lines are passed over, so that the next version may write more. */
+/* The number of the descriptor that holds the note. It is text: a head, lines of "name values", a line "arguments",
+ * and behind it the arguments, a NUL behind each. Unknown lines are passed over, so that the next version may write
+ * more. */
 #define VARIABLE "FAIRLEAD_HANDOVER"
 #define HEAD "fairlead handover 1"
 #define NOTE_MAX (4 << 20)

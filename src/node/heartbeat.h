@@ -7,8 +7,8 @@
 
 #include "store/store.h"
 
-/* The name of this process in the hash: "<host>:<pid>:<role>", the pid of the supervisor and "<role>.<number>" for a child, whose
- * successor takes over the entry with the counters. */
+/* The name of this process in the hash: "<host>:<pid>:<role>", the pid of the supervisor and "<role>.<number>" for a
+ * child, whose successor takes over the entry with the counters. */
 void heartbeat_name(char *buffer, size_t size, int pid, const char *name);
 
 /* Writes the state of now (docs/wire.md, "nodes"). Nothing waits for it. */

@@ -1,6 +1,7 @@
 /* inherit.h - listening sockets that this process was started with, by systemd or by the program that it replaces.
  *
- * They come as systemd passes them: descriptors 3, 4, ..., their number in LISTEN_FDS, and in LISTEN_PID for whom they are. */
+ * They come as systemd passes them: descriptors 3, 4, ..., their number in LISTEN_FDS, and in LISTEN_PID for whom
+ * they are. */
 #ifndef FAIRLEAD_NODE_INHERIT_H
 #define FAIRLEAD_NODE_INHERIT_H
 

@@ -8,8 +8,8 @@
 /* Is the configuration fit for a queue? 0, or -errno with a line in `error`. */
 MUST_USE int queues_check(const struct conf *conf, char *error, size_t size);
 
-/* The queue of --queue with --levels or --lists; of the two, the one from the higher place. The store is not asked. 0, or -errno with
- * a line in `error`. */
+/* The queue of --queue with --levels or --lists; of the two, the one from the higher place. The store is not asked.
+ * 0, or -errno with a line in `error`. */
 MUST_USE int queues_open(struct queue **ret, struct loop *loop, struct store *store,
 			 const struct conf *conf, char *error, size_t size);
 

@@ -8,7 +8,8 @@
 
 #include "base/log.h"
 
-/* What a process holds on to from its start. They keep their values: a child that is started again must not differ from its sisters. */
+/* What a process holds on to from its start. They keep their values: a child that is started again must not differ
+ * from its sisters. */
 static const enum conf_id fixed[] = {
     CONF_LISTEN,     CONF_WORKERS,       CONF_DEMO,
     CONF_POOL,       CONF_REDIS,         CONF_REDIS_PASSWORD_FILE,

@@ -32,13 +32,6 @@ static void stop(struct service *service)
 		service_done(service, 0);
 }
 
-static void on_ended(void *arg)
-{
-	struct executor *executor = arg;
-
-	service_done(&executor->worker.service, 0);
-}
-
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
 /* The soft limit is left as it is: commands inherit it, and some rely on its being low (select(2)). */
@@ -68,20 +61,10 @@ static int begin(struct executor *executor, char *const *command)
 	struct worker *worker = &executor->worker;
 	const struct conf *conf = worker->service.conf;
 	struct exec_work_config config = {
-	    .loop = worker->service.loop,
-	    .queue = worker->queue,
-	    .waits = worker->waits,
-	    .pool = worker->service.pool,
-	    .tally = worker->tally,
+	    .shift = worker_shift(worker, descriptor_limit(), DESCRIPTORS_EACH),
 	    .command = command,
-	    .concurrency = worker_concurrency(worker, descriptor_limit(), DESCRIPTORS_EACH),
-	    .is_draining_queue = conf_bool(conf, CONF_DRAIN),
-	    .is_live = worker_is_live(worker),
-	    .grace_ms = conf_ms(conf, CONF_DRAIN_TIMEOUT),
 	    .timeout_ms = conf_ms(conf, CONF_TASK_TIMEOUT),
 	    .lease_wait_ms = conf_ms(conf, CONF_LEASE_WAIT),
-	    .ended = on_ended,
-	    .arg = executor,
 	};
 	int r = read_rule(executor, &config.rule);
 

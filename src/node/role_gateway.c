@@ -168,7 +168,8 @@ static int serve(struct gateway_role *role, const struct role_context *context)
 	return 0;
 }
 
-/* The first request must meet the pools' rules. A store that is away does not hold up the start: it is 503 until it comes. */
+/* The first request must meet the pools' rules. A store that is away does not hold up the start: it is 503 until it
+ * comes. */
 static void wait_for_rules(struct gateway_role *role)
 {
 	struct service *service = &role->service;

@@ -31,13 +31,6 @@ static void stop(struct service *service)
 		service_done(service, 0);
 }
 
-static void on_ended(void *arg)
-{
-	struct fetcher *fetcher = arg;
-
-	service_done(&fetcher->worker.service, 0);
-}
-
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
 /* The same rule as a gateway's, asked for every address that is to be connected to. */
@@ -128,22 +121,13 @@ static int open_parts(struct fetcher *fetcher)
 
 static int begin(struct fetcher *fetcher)
 {
-	const struct worker *worker = &fetcher->worker;
+	struct worker *worker = &fetcher->worker;
 	const struct conf *conf = worker->service.conf;
 	const struct fetch_work_config config = {
-	    .loop = worker->service.loop,
-	    .queue = worker->queue,
-	    .waits = worker->waits,
+	    .shift = worker_shift(worker, net_descriptor_limit(), DESCRIPTORS_EACH),
 	    .carry = carry_of(fetcher),
 	    .results = fetcher->results,
-	    .tally = worker->tally,
 	    .mode = !strcmp(conf_text(conf, CONF_TASKS_ARE), "json") ? TASK_JSON : TASK_URL,
-	    .concurrency = worker_concurrency(worker, net_descriptor_limit(), DESCRIPTORS_EACH),
-	    .is_draining_queue = conf_bool(conf, CONF_DRAIN),
-	    .is_live = worker_is_live(worker),
-	    .grace_ms = conf_ms(conf, CONF_DRAIN_TIMEOUT),
-	    .ended = on_ended,
-	    .arg = fetcher,
 	};
 
 	return fetch_work_new(&fetcher->work, &config) ? worker_refuse(worker, "out of memory") : 0;

@@ -18,8 +18,8 @@ struct listed {
 	bool is_named; /* by the configuration that is being followed, with these settings */
 };
 
-/* Places that differ in their credentials only are two sources; what tells them apart is keyed by the pool's salt, as the identifiers of
- * members are. */
+/* Places that differ in their credentials only are two sources; what tells them apart is keyed by the pool's salt, as
+ * the identifiers of members are. */
 static int name_apart(const struct roster *roster, const char *place, char *name)
 {
 	uint8_t digest[DIGEST_BYTES];

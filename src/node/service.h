@@ -44,8 +44,8 @@ struct service {
 	bool has_rules; /* they were read once */
 };
 
-/* Makes the loop and, unless `has_store` is false, the store's connection and the pool. 0, or an exit status > 0 after a line
- * on standard error. */
+/* Makes the loop and, unless `has_store` is false, the store's connection and the pool. 0, or an exit status > 0
+ * after a line on standard error. */
 MUST_USE int service_start(struct service *service, const struct role_context *context,
 			   const char *role, bool has_store);
 

@@ -10,8 +10,8 @@
 
 size_t sources_count(const struct conf *conf);
 
-/* Looks for what is wrong with them: a name that other hands use, a file that cannot be read. 0, -EINVAL (the configuration) or another
- * -errno (the file), with one line in `error`. */
+/* Looks for what is wrong with them: a name that other hands use, a file that cannot be read. 0, -EINVAL (the
+ * configuration) or another -errno (the file), with one line in `error`. */
 MUST_USE int sources_check(const struct conf *conf, char *error, size_t size);
 
 /* The source at `index`; its texts point into `conf` and `name`. */

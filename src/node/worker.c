@@ -72,7 +72,7 @@ int worker_open(struct worker *worker, const struct role_context *context)
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
 
-size_t worker_concurrency(const struct worker *worker, long descriptors, long each)
+static size_t concurrency_of(const struct worker *worker, long descriptors, long each)
 {
 	const size_t wanted = (size_t)conf_int(worker->service.conf, CONF_CONCURRENCY);
 	const long possible = descriptors > 2 * DESCRIPTORS_KEPT
@@ -86,9 +86,35 @@ size_t worker_concurrency(const struct worker *worker, long descriptors, long ea
 	return (size_t)possible;
 }
 
-bool worker_is_live(const struct worker *worker)
+static bool is_live(const struct worker *worker)
 {
 	return !conf_bool(worker->service.conf, CONF_QUIET) && isatty(STDERR_FILENO);
+}
+
+static void on_ended(void *arg)
+{
+	struct worker *worker = arg;
+
+	service_done(&worker->service, 0);
+}
+
+struct shift_config worker_shift(struct worker *worker, long descriptors, long each)
+{
+	const struct service *service = &worker->service;
+
+	return (struct shift_config){
+	    .loop = service->loop,
+	    .queue = worker->queue,
+	    .waits = worker->waits,
+	    .pool = service->pool,
+	    .tally = worker->tally,
+	    .concurrency = concurrency_of(worker, descriptors, each),
+	    .is_draining_queue = conf_bool(service->conf, CONF_DRAIN),
+	    .is_live = is_live(worker),
+	    .grace_ms = conf_ms(service->conf, CONF_DRAIN_TIMEOUT),
+	    .ended = on_ended,
+	    .arg = worker,
+	};
 }
 
 /* --- closing ------------------------------------------------------------------------------------------------------ */

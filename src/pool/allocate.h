@@ -36,8 +36,8 @@ struct allocation {
 /* Asks for one member. `cb` runs once, never before this returns. */
 void pool_allocate(struct pool *pool, struct allocation *allocation, allocation_cb *cb);
 
-/* Asks for one member that is none of `avoid` (at most AVOID_MAX), which stays as it is until the callback. 0 if queued, else
- * -errno. */
+/* Asks for one member that is none of `avoid` (at most AVOID_MAX), which stays as it is until the callback. 0 if
+ * queued, else -errno. */
 MUST_USE int pool_allocate_except(struct pool *pool, struct allocation *allocation,
 				  struct member *const *avoid, size_t count, allocation_cb *cb);
 

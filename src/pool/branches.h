@@ -7,7 +7,8 @@
 /* Asks for the rules; `cb` gets them for branches_each(). 0 if queued, else -errno. */
 MUST_USE int branches_ask(struct pool *pool, store_cb *cb, void *arg);
 
-/* Calls `each` for every tag in the answer, which is not terminated and not empty; the same tag may come from several sources. */
+/* Calls `each` for every tag in the answer, which is not terminated and not empty; the same tag may come from several
+ * sources. */
 void branches_each(const struct reply *rules, void (*each)(const char *tag, size_t len, void *arg),
 		   void *arg);
 

@@ -51,8 +51,8 @@ typedef void change_cb(int result, const char *error, const enum placed *placed,
 		       void *arg);
 
 /* Changes up to CHANGE_MAX members; the items are copied. `source`: who names them (letters, digits and . _ : / -),
- * NULL where the change has none. Newcomers are due for a check, a hundred of them within a second. 0 if queued, else -errno (-EPERM: a newer
- * node has written the pool). */
+ * NULL where the change has none. Newcomers are due for a check, a hundred of them within a second. 0 if queued, else
+ * -errno (-EPERM: a newer node has written the pool). */
 MUST_USE int pool_change(struct pool *pool, enum change change, const char *source,
 			 const struct change_item *items, size_t count, change_cb *cb, void *arg);
 

@@ -1,8 +1,8 @@
 /* cooldown.c - members to be avoided for a host: this process's copy of the table in the store.
  *
- * The copy is read once a second, from the latest end that is known: with an unchanged rule what was added since ends no earlier.
- * Every half a minute all of it is read, which also shows what was taken out, and what a shortened rule made end earlier.
- * Whoever asks for nothing sends nothing. */
+ * The copy is read once a second, from the latest end that is known: with an unchanged rule what was added since ends
+ * no earlier. Every half a minute all of it is read, which also shows what was taken out, and what a shortened rule
+ * made end earlier. Whoever asks for nothing sends nothing. */
 #include "pool/cooldown.h"
 
 #include <stdio.h>

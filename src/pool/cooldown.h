@@ -7,8 +7,8 @@
 #include "pool/member.h"
 #include "pool/pool.h"
 
-/* `member` shall be avoided for `host` (canonical) from now on, as long as the pool's rule cooldown_ms says. Gathered, nothing waits for
- * it; this process knows at once. */
+/* `member` shall be avoided for `host` (canonical) from now on, as long as the pool's rule cooldown_ms says.
+ * Gathered, nothing waits for it; this process knows at once. */
 void pool_cooldown_add(struct pool *pool, const struct member *member, const char *host);
 
 /* Is it to be avoided now, as far as this process knows? */

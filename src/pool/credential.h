@@ -6,8 +6,8 @@
 #include "pool/member.h"
 #include "pool/pool.h"
 
-/* `place`: the number that the caller gave the identifier. `result`: 0 or REASON_MEMBER_UNREADABLE with a member, whose reference
- * is the callee's; REASON_INTERNAL, a store's reason or -ECANCELED without one. */
+/* `place`: the number that the caller gave the identifier. `result`: 0 or REASON_MEMBER_UNREADABLE with a member,
+ * whose reference is the callee's; REASON_INTERNAL, a store's reason or -ECANCELED without one. */
 typedef void credential_cb(int result, struct member *member, size_t place, void *arg);
 
 /* Stands inside the call that got the identifiers. */

@@ -18,9 +18,10 @@ MUST_USE int pool_due_take(struct pool *pool, size_t count, int64_t lease_ms, du
 /* Gives back members that were taken and not probed: due at once. Nothing waits for it. */
 void pool_due_return(struct pool *pool, struct member *const *members, size_t count);
 
-/* Walks a slice of the pool and its parked members, and makes due, spread over `spread_ms`, those that are in nobody's list (foreign
- * hands, older nodes); forgets those that are no members any more; parks members whose `expires_at` has passed, and drops them
- * a day later. Call from time to time; `cb` tells whether the walk is complete. */
+/* Walks a slice of the pool and its parked members, and makes due, spread over `spread_ms`, those that are in
+ * nobody's list (foreign hands, older nodes); forgets those that are no members any more; parks members whose
+ * `expires_at` has passed, and drops them a day later. Call from time to time; `cb` tells whether the walk is
+ * complete. */
 typedef void due_mend_cb(int result, bool is_complete, void *arg);
 MUST_USE int pool_due_mend(struct pool *pool, int64_t spread_ms, due_mend_cb *cb, void *arg);
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Clients read one of these or the other: curl, and whoever fears that a CGI server sets HTTP_PROXY from a request's header, only
- * http_proxy. One that stayed as it was could lead past the member. */
+/* Clients read one of these or the other: curl, and whoever fears that a CGI server sets HTTP_PROXY from a request's
+ * header, only http_proxy. One that stayed as it was could lead past the member. */
 static const char *const proxy_names[ENVIRONMENT_PROXIES] = {
     "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY",
     "all_proxy",  "ALL_PROXY",  "ftp_proxy",   "FTP_PROXY"};

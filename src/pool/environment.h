@@ -19,8 +19,9 @@ struct environment {
 	size_t added_count;
 };
 
-/* `environment->list` is for child_request: http_proxy, https_proxy, all_proxy, ftp_proxy in both cases and FAIRLEAD_PROXY are
- * the member; no_proxy is taken out. Not for a `direct` member, which has no URL that a program understands. */
+/* `environment->list` is for child_request: http_proxy, https_proxy, all_proxy, ftp_proxy in both cases and
+ * FAIRLEAD_PROXY are the member; no_proxy is taken out. Not for a `direct` member, which has no URL that a program
+ * understands. */
 void environment_init(struct environment *environment, const struct endpoint *member);
 
 /* One more variable; a longer one is cut. */

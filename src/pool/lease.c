@@ -1,7 +1,7 @@
 /* lease.c - asking for a lease: the question to lua/acquire.lua, what its answer says, and the end of a lease.
  *
- * A lost answer is asked for again by the same id, which gives the same lease. An answer that comes when its lease may have run
- * out (the process was stopped, the store was slow) is as good as lost. */
+ * A lost answer is asked for again by the same id, which gives the same lease. An answer that comes when its lease
+ * may have run out (the process was stopped, the store was slow) is as good as lost. */
 #include "pool/lease.h"
 
 #include <errno.h>

@@ -58,15 +58,15 @@ struct lease {
 	char token[LEASE_TOKEN_MAX + 1];
 };
 
-/* Asks for a lease; `request` is copied, the member `only` referenced. `request.cb` runs once, never before this returns. Whoever
- * takes any member, and finds all at their cap, waits in order of arrival among those of this process; whoever wants one, or avoids
- * some, waits beside them. 0 if queued, else -errno. */
+/* Asks for a lease; `request` is copied, the member `only` referenced. `request.cb` runs once, never before this
+ * returns. Whoever takes any member, and finds all at their cap, waits in order of arrival among those of this
+ * process; whoever wants one, or avoids some, waits beside them. 0 if queued, else -errno. */
 MUST_USE int pool_acquire(struct pool *pool, struct lease *lease,
 			  const struct lease_request *request);
 
-/* Ends the lease, or the asking for it: `cb` and `lost` will not run. What is granted after that is released at once. Nobody waits:
- * a release that cannot be said in time runs out. Releases of one turn are one call. Accepts one that is all zero, and leaves it
- * so. */
+/* Ends the lease, or the asking for it: `cb` and `lost` will not run. What is granted after that is released at once.
+ * Nobody waits: a release that cannot be said in time runs out. Releases of one turn are one call. Accepts one that
+ * is all zero, and leaves it so. */
 void lease_release(struct lease *lease);
 
 /* Lets go of a lease that is held, and does not end it: it is in other hands, is renewed here no more, and lives until it is

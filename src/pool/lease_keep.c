@@ -1,7 +1,7 @@
 /* lease_keep.c - the leases that this process holds, and their renewal: one timer, one call for many.
  *
- * lease->deadline_ms is what this process knows for sure; what Redis answers decides. A process that was stopped for longer finds
- * its deadline passed and asks once more before it gives the lease up. */
+ * lease->deadline_ms is what this process knows for sure; what Redis answers decides. A process that was stopped for
+ * longer finds its deadline passed and asks once more before it gives the lease up. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

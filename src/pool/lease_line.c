@@ -1,8 +1,8 @@
 /* lease_line.c - who has found all members at their cap waits in line, among those of this process.
  *
- * Who takes anybody waits in strict order of arrival, and only the first asks. Who wants one member, or avoids some, may be served
- * when the others are not and the other way round: they have a line of their own, where whoever has asked in vain goes to the
- * end. */
+ * Who takes anybody waits in strict order of arrival, and only the first asks. Who wants one member, or avoids some,
+ * may be served when the others are not and the other way round: they have a line of their own, where whoever has
+ * asked in vain goes to the end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -69,7 +69,8 @@ static struct subject *find(struct limits *limits, enum limit_kind kind, const c
 	return subject;
 }
 
-/* A new one, idle. When there are too many the oldest idle one goes, rate and all; those that hold are bounded by whoever asks. */
+/* A new one, idle. When there are too many the oldest idle one goes, rate and all; those that hold are bounded by
+ * whoever asks. */
 static struct subject *add(struct limits *limits, enum limit_kind kind, const char *name)
 {
 	struct local *local = &limits->local[kind];

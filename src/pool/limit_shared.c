@@ -1,8 +1,8 @@
 /* limit_shared.c - requests at a time and a second, counted in Redis over all processes (docs/wire.md, "Limits").
  *
- * A request that is counted has a `hold`, with a place in the `holding` of its client and in that of its host. A holding is what
- * this process has under one key; it renews it, and gathers what is to be given back. What cannot be said to Redis in time runs out
- * there by itself. */
+ * A request that is counted has a `hold`, with a place in the `holding` of its client and in that of its host. A
+ * holding is what this process has under one key; it renews it, and gathers what is to be given back. What cannot be
+ * said to Redis in time runs out there by itself. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

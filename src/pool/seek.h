@@ -1,5 +1,5 @@
-/* seek.h - a member for one use, and another when it fails: by allocation or by lease, as the pool's policy says; never one that was
- * had before; one that cools down for the host only if there is no other. */
+/* seek.h - a member for one use, and another when it fails: by allocation or by lease, as the pool's policy says;
+ * never one that was had before; one that cools down for the host only if there is no other. */
 #ifndef FAIRLEAD_POOL_SEEK_H
 #define FAIRLEAD_POOL_SEEK_H
 

@@ -1,7 +1,7 @@
 /* sticky.h - sticky sessions: one member for all requests of a client that name the same session (docs/wire.md).
  *
- * All gateways share them through Redis. A session is created, looked up, moved and counted in one script; each request on it
- * is one allocation of its member. */
+ * All gateways share them through Redis. A session is created, looked up, moved and counted in one script; each
+ * request on it is one allocation of its member. */
 #ifndef FAIRLEAD_POOL_STICKY_H
 #define FAIRLEAD_POOL_STICKY_H
 
@@ -34,8 +34,8 @@ struct sticky {
 	void *call; /* NULL: not under way */
 };
 
-/* `cb` runs once, never before this returns; the names of `request` are copied. 0 if queued, else -errno (-EPERM: a newer node
- * has written the pool; -EINVAL: a name is too long, or the session has none). */
+/* `cb` runs once, never before this returns; the names of `request` are copied. 0 if queued, else -errno (-EPERM: a
+ * newer node has written the pool; -EINVAL: a name is too long, or the session has none). */
 MUST_USE int pool_sticky(struct pool *pool, struct sticky *sticky,
 			 const struct sticky_request *request, sticky_cb *cb);
 

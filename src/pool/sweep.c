@@ -1,7 +1,7 @@
 /* sweep.c - the janitor of a pool.
  *
- * Two alarms: one collects leases that have run out, one walks over pool and busy, a slice at a time with a pause behind it. An
- * idle pool, whose policy needs no leases and which has none, is looked at once a minute. */
+ * Two alarms: one collects leases that have run out, one walks over pool and busy, a slice at a time with a pause
+ * behind it. An idle pool, whose policy needs no leases and which has none, is looked at once a minute. */
 #include "pool/sweep.h"
 
 #include <errno.h>
@@ -162,8 +162,8 @@ static void mend_part(struct sweep *sweep, const struct reply *items, size_t fir
 		end_part(sweep, REASON_STORE_NOT_DONE);
 }
 
-/* ZSCAN gives a small set whole, and of a large one a few more than asked for: several parts. The slice counts as one, so that it
- * does not end before they are all sent. */
+/* ZSCAN gives a small set whole, and of a large one a few more than asked for: several parts. The slice counts as
+ * one, so that it does not end before they are all sent. */
 static void on_slice(int result, const struct reply *reply, void *arg)
 {
 	const struct reply *items = reply_at(reply, 1);

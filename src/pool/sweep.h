@@ -1,7 +1,7 @@
 /* sweep.h - the janitor of a pool: the only place with periodic work on its leases.
  *
- * Collects leases that have run out, and walks pool and busy in slices, so that members that foreign hands have added join `busy`
- * and what is wrong there is mended. Any number of keepers may do so at a time. */
+ * Collects leases that have run out, and walks pool and busy in slices, so that members that foreign hands have added
+ * join `busy` and what is wrong there is mended. Any number of keepers may do so at a time. */
 #ifndef FAIRLEAD_POOL_SWEEP_H
 #define FAIRLEAD_POOL_SWEEP_H
 

@@ -25,8 +25,8 @@ struct entry {
 	char text[];
 };
 
-/* The two tables, and how many fields their hashes may have: members ever seen, and names that clients give themselves where nobody
- * asks for a password, must not fill Redis. */
+/* The two tables, and how many fields their hashes may have: members ever seen, and names that clients give
+ * themselves where nobody asks for a password, must not fill Redis. */
 enum table { MEMBERS, CLIENTS, TABLE_COUNT };
 static const struct {
 	enum pool_key key;

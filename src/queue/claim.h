@@ -21,13 +21,14 @@ struct claim {
 	char payload[]; /* NUL-terminated behind `len` */
 };
 
-/* `claims`: `count` of them, each the callee's to free(); the array is not. No task: result 0 and count 0; `next_due_ms`: ms from now
- * until the next delayed task or ended claim, -1: none. */
+/* `claims`: `count` of them, each the callee's to free(); the array is not. No task: result 0 and count 0;
+ * `next_due_ms`: ms from now until the next delayed task or ended claim, -1: none. */
 typedef void claim_cb(int result, const char *error, struct claim **claims, size_t count,
 		      int64_t next_due_ms, void *arg);
 
-/* Claims up to `count` tasks (0: only promotes what is due and collects lost claims), in order of levels, or from the bottom when aging says so. An answer that is lost: REASON_STORE_UNKNOWN;
- * what was claimed comes back when its lease has ended. 0 if queued, else -errno. */
+/* Claims up to `count` tasks (0: only promotes what is due and collects lost claims), in order of levels, or from the
+ * bottom when aging says so. An answer that is lost: REASON_STORE_UNKNOWN; what was claimed comes back when its lease
+ * has ended. 0 if queued, else -errno. */
 MUST_USE int queue_claim(struct queue *queue, size_t count, claim_cb *cb, void *arg);
 
 #endif

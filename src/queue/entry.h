@@ -1,4 +1,5 @@
-/* entry.h - reads packed tasks, "key=value" pairs separated by tabs, the last of which is the payload (docs/wire.md). Pure. */
+/* entry.h - reads packed tasks, "key=value" pairs separated by tabs, the last of which is the payload (docs/wire.md).
+ * Pure. */
 #ifndef FAIRLEAD_QUEUE_ENTRY_H
 #define FAIRLEAD_QUEUE_ENTRY_H
 

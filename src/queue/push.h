@@ -19,11 +19,12 @@ struct push_item {
 	struct word key; /* of de-duplication; len 0: none */
 };
 
-/* `pushed[i]`: the item went in; false: its key was there within the window. Valid until the callback returns. REASON_STORE_UNKNOWN: may
- * have been pushed; those with a key may be pushed again. */
+/* `pushed[i]`: the item went in; false: its key was there within the window. Valid until the callback returns.
+ * REASON_STORE_UNKNOWN: may have been pushed; those with a key may be pushed again. */
 typedef void push_cb(int result, const char *error, const bool *pushed, size_t count, void *arg);
 
-/* All of one call or, with a result other than 0, none (REASON_STORE_UNKNOWN: nobody knows). 0 if queued, else -errno: -EINVAL no such level. */
+/* All of one call or, with a result other than 0, none (REASON_STORE_UNKNOWN: nobody knows). 0 if queued, else
+ * -errno: -EINVAL no such level. */
 MUST_USE int queue_push(struct queue *queue, const struct push *push, const struct push_item *items,
 			size_t count, push_cb *cb, void *arg);
 

@@ -35,8 +35,9 @@ struct store *queue_store(const struct queue *queue);
 /* 0, or a store's reason with its error in `error` ("" if it gave none). */
 typedef void queue_cb(int result, const char *error, void *arg);
 
-/* Looks whether each key of the queue, if it exists, has the type that it should have, and (in Cluster mode) whether all are in one
- * slot. A wrong one: REASON_STORE_REFUSED with a line that names key and type, or both slots. 0 if queued, else -errno. */
+/* Looks whether each key of the queue, if it exists, has the type that it should have, and (in Cluster mode) whether
+ * all are in one slot. A wrong one: REASON_STORE_REFUSED with a line that names key and type, or both slots. 0 if
+ * queued, else -errno. */
 MUST_USE int queue_check_types(struct queue *queue, queue_cb *cb, void *arg);
 
 #endif

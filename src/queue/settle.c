@@ -88,7 +88,8 @@ static bool is_same(const struct op *op, const struct op *other)
 	       !other->reason;
 }
 
-/* The group that begins with the `*at`th operation; `count` is for the text of its size. Returns where the next word goes. */
+/* The group that begins with the `*at`th operation; `count` is for the text of its size. Returns where the next word
+ * goes. */
 static struct word *add_group(struct word *word, const struct settle_call *call, size_t *at,
 			      char count[QUEUE_NUMBER_SIZE])
 {
@@ -186,8 +187,8 @@ static bool is_handle(const char *id, const char *token)
 	       strspn(token, "0123456789abcdef-") == token_len;
 }
 
-/* Anything from half of the delay to the whole, which doubles with each failure, so that tasks that failed together do not come back
- * together. */
+/* Anything from half of the delay to the whole, which doubles with each failure, so that tasks that failed together
+ * do not come back together. */
 static int64_t backoff_ms(const struct queue_config *config, int64_t failures)
 {
 	int64_t delay = config->backoff_ms;

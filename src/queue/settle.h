@@ -6,8 +6,8 @@
 
 enum settle_verb { SETTLE_ACK, SETTLE_NACK, SETTLE_DEAD, SETTLE_RELEASE, SETTLE_EXTEND };
 
-/* 0; REASON_CLAIM_STALE (lost meanwhile: somebody else has it, or had it); REASON_CLAIM_DEAD (done: it is a dead letter now); a store's
- * reason. Repeated when an answer is lost: one's own repeat is told 0. */
+/* 0; REASON_CLAIM_STALE (lost meanwhile: somebody else has it, or had it); REASON_CLAIM_DEAD (done: it is a dead
+ * letter now); a store's reason. Repeated when an answer is lost: one's own repeat is told 0. */
 typedef void settle_cb(int result, const char *error, void *arg);
 
 struct settlement {

@@ -27,8 +27,8 @@ static void tell(struct queue_sweep *sweep, int result, const char *error)
 		  LOG_TEXT("error", error));
 }
 
-/* When to look again: at once while a call was full, else when something is due, but at least once a period, since anybody may have
- * added what is due sooner. */
+/* When to look again: at once while a call was full, else when something is due, but at least once a period, since
+ * anybody may have added what is due sooner. */
 static int64_t pause_ms(const struct reply *reply)
 {
 	const int64_t next = claim_next_due(reply);

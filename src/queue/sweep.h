@@ -1,5 +1,6 @@
-/* sweep.h - the janitor of a queue: the only place with periodic work on it. Delayed tasks go to their level when they are due, claims of the
- * dead come back, and it is noted how long a level has stood still. Any number of keepers may do so at a time. */
+/* sweep.h - the janitor of a queue: the only place with periodic work on it. Delayed tasks go to their level when
+ * they are due, claims of the dead come back, and it is noted how long a level has stood still. Any number of keepers
+ * may do so at a time. */
 #ifndef FAIRLEAD_QUEUE_SWEEP_H
 #define FAIRLEAD_QUEUE_SWEEP_H
 

@@ -45,8 +45,8 @@ typedef void queue_entry_cb(int result, const char *error, const struct queue_en
 
 enum queue_place { QUEUE_READY, QUEUE_IN_LATER, QUEUE_IN_FLIGHT, QUEUE_DEAD_LETTERS };
 
-/* Up to `count` (1..1000) of one place; `level` NULL: of all levels. READY: retry lists before their lists. At most 10,000 entries are looked
- * at for those of a level. 0 if queued, else -errno (-EINVAL: no such level). */
+/* Up to `count` (1..1000) of one place; `level` NULL: of all levels. READY: retry lists before their lists. At most
+ * 10,000 entries are looked at for those of a level. 0 if queued, else -errno (-EINVAL: no such level). */
 MUST_USE int queue_peek(struct queue *queue, enum queue_place place, const char *level,
 			size_t count, queue_entry_cb *cb, void *arg);
 

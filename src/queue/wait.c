@@ -1,7 +1,8 @@
 /* wait.c - claims as soon as there is a task: who waits, when to claim, when to arm, when to sleep.
  *
- * A process sleeps only when a claim that was sent while the keys were armed has found nothing, or when the reading that armed
- * them did: whatever is pushed behind it wakes. A level that is paused, and so stays non-empty, costs one such claim. */
+ * A process sleeps only when a claim that was sent while the keys were armed has found nothing, or when the reading
+ * that armed them did: whatever is pushed behind it wakes. A level that is paused, and so stays non-empty, costs one
+ * such claim. */
 #include "queue/wait.h"
 
 #include <errno.h>
@@ -67,8 +68,8 @@ static void claim_later(struct waits *waits)
 	    clock_ms() + pause / 2 + arc4random_uniform((uint32_t)(pause - pause / 2) + 1);
 }
 
-/* After k lost races in a row 0 to 2^k ms, so that a crowd spreads. A second without a race takes one off: where tasks are rare, or
- * those who won are still busy, there is no crowd to spread, and a task need not wait for anybody. */
+/* After k lost races in a row 0 to 2^k ms, so that a crowd spreads. A second without a race takes one off: where
+ * tasks are rare, or those who won are still busy, there is no crowd to spread, and a task need not wait for anybody. */
 static int64_t loss_delay_ms(struct waits *waits)
 {
 	int64_t calm = (clock_ms() - waits->lost_at_ms) / LOSS_FORGET_MS, bound;

@@ -1,7 +1,8 @@
 /* wait.h - claims as soon as there is a task, without polling.
  *
- * One armed pair of connections (store/watch.h) a process and queue serves any number of waiters, in order of arrival. A foreign LPUSH, RPUSH,
- * MULTI, EVAL, LMOVE, RENAME or RESTORE wakes it as well as ours. Where the server has no tracking it asks again every 5 ms, rising to 500 ms. */
+ * One armed pair of connections (store/watch.h) a process and queue serves any number of waiters, in order of
+ * arrival. A foreign LPUSH, RPUSH, MULTI, EVAL, LMOVE, RENAME or RESTORE wakes it as well as ours. Where the server
+ * has no tracking it asks again every 5 ms, rising to 500 ms. */
 #ifndef FAIRLEAD_QUEUE_WAIT_H
 #define FAIRLEAD_QUEUE_WAIT_H
 
@@ -30,8 +31,8 @@ struct wait {
 	void *arg;
 };
 
-/* Waits for 1 to `count` tasks. `cb` runs once, never before this returns: with 1 or more claims, or a final result (REASON_STORE_REFUSED ...). While the store
- * is away it waits on. */
+/* Waits for 1 to `count` tasks. `cb` runs once, never before this returns: with 1 or more claims, or a final result
+ * (REASON_STORE_REFUSED ...). While the store is away it waits on. */
 void wait_begin(struct waits *waits, struct wait *wait, size_t count, claim_cb *cb, void *arg);
 
 /* `cb` will not run; what is claimed for it meanwhile is released at once. Accepts one that does not wait. */

@@ -33,8 +33,8 @@ MUST_USE int load_read(struct load *load, int fd, uint64_t max_bytes);
 /* The same from a file, which must be a regular one: a pipe could hold up a node for ever. -EINVAL for others. */
 MUST_USE int load_read_file(struct load *load, const char *path, uint64_t max_bytes);
 
-/* The same from what was fetched. -EBADMSG: it is an HTML page, by its type or its first byte, and no list, whatever a reader could
- * pick out of it. */
+/* The same from what was fetched. -EBADMSG: it is an HTML page, by its type or its first byte, and no list, whatever
+ * a reader could pick out of it. */
 struct fetch_answer;
 MUST_USE int load_read_answer(struct load *load, const struct fetch_answer *answer,
 			      uint64_t max_bytes);
@@ -50,8 +50,8 @@ const struct load_summary *load_summary(const struct load *load);
 /* Entries that were refused: all verdicts but accepted, duplicate and skipped ones. */
 uint64_t load_rejected(const struct load *load);
 
-/* How many different endpoints it holds (in each list and by hand), and a walk over them; {0} first. The text is the canonical
- * form with its credentials. */
+/* How many different endpoints it holds (in each list and by hand), and a walk over them; {0} first. The text is the
+ * canonical form with its credentials. */
 size_t load_count(const struct load *load);
 
 struct load_cursor {

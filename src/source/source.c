@@ -139,8 +139,8 @@ static void read_file(struct source *source)
 		  load_read_file(source->load, source->config.place, source->config.max_bytes));
 }
 
-/* A file that is being written is read when it has stood still between two looks. One that failed is tried when it changes, one that
- * has gone is told once. */
+/* A file that is being written is read when it has stood still between two looks. One that failed is tried when it
+ * changes, one that has gone is told once. */
 static void watch_file(struct source *source)
 {
 	struct file_state now;

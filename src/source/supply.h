@@ -1,8 +1,8 @@
-/* supply.h - one reading of a source into a pool, by difference: newcomers join, what stays is left alone, what is gone leaves
- * after a grace period.
+/* supply.h - one reading of a source into a pool, by difference: newcomers join, what stays is left alone, what is
+ * gone leaves after a grace period.
  *
- * Which members a source names stands in their records in the store, so that a restart forgets nothing but since when a
- * member has been missing. */
+ * Which members a source names stands in their records in the store, so that a restart forgets nothing but since when
+ * a member has been missing. */
 #ifndef FAIRLEAD_SOURCE_SUPPLY_H
 #define FAIRLEAD_SOURCE_SUPPLY_H
 

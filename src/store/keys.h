@@ -55,7 +55,8 @@ const char *key_name_fault(const char *name);
 
 struct word pool_key(const struct pool_keys *keys, enum pool_key key);
 
-/* A name of up to KEY_PART_MAX bytes that others choose, percent-encoded (RFC 3986 2.1): it has no ':' and no braces then. */
+/* A name of up to KEY_PART_MAX bytes that others choose, percent-encoded (RFC 3986 2.1): it has no ':' and no braces
+ * then. */
 #define KEY_PART_MAX ((size_t)128)
 #define KEY_PART_SIZE (3 * KEY_PART_MAX + 1)
 void key_part(const char *name, char ret[static KEY_PART_SIZE]);
@@ -100,9 +101,9 @@ struct queue_keys {
 	size_t level_count;
 };
 
-/* The keys of the queue `name` with `count` levels: names of its own (`are_lists` false), or keys of any lists. 0, or -EINVAL with a
- * line in `error`: a name as for pools, a level that is empty, over KEY_PART_MAX bytes, named twice, has control bytes or is one of the
- * queue's own keys, none or too many. */
+/* The keys of the queue `name` with `count` levels: names of its own (`are_lists` false), or keys of any lists. 0, or
+ * -EINVAL with a line in `error`: a name as for pools, a level that is empty, over KEY_PART_MAX bytes, named twice,
+ * has control bytes or is one of the queue's own keys, none or too many. */
 MUST_USE int queue_keys_init(struct queue_keys *ret, const char *name, const char *const *levels,
 			     size_t count, bool are_lists, char *error, size_t error_size);
 

@@ -272,8 +272,8 @@ static void stop(struct private_server *server)
 	has_ended(server);
 }
 
-/* Nobody on the socket and nobody on the way to it. A server whose starter was killed comes up all the same: a second one would
- * write to the same files. */
+/* Nobody on the socket and nobody on the way to it. A server whose starter was killed comes up all the same: a second
+ * one would write to the same files. */
 static bool is_absent(const struct private_server *server, enum presence presence)
 {
 	return presence == ABSENT && !spawn_is_alive(server->dir);

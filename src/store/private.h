@@ -12,8 +12,8 @@
 
 struct private_server;
 
-/* Joins the server of `state_dir`, starts it if it does not run, and waits until it answers. Blocks, so only before a loop runs. Returns 0, or -errno with one line in
- * `error` that names the trouble and the way out. */
+/* Joins the server of `state_dir`, starts it if it does not run, and waits until it answers. Blocks, so only before a
+ * loop runs. Returns 0, or -errno with one line in `error` that names the trouble and the way out. */
 MUST_USE int private_attach(struct private_server **ret, const char *state_dir, char *error,
 			    size_t error_size);
 

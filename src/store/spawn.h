@@ -13,8 +13,8 @@
 MUST_USE int spawn_server(pid_t *ret, const char *dir, const char *socket, char *error,
 			  size_t error_size);
 
-/* Is the server that was last started for `dir` alive? It is known by its process number and start time, which it notes itself
- * while it still holds the starter's lock: so also before it listens, and when its starter was killed. */
+/* Is the server that was last started for `dir` alive? It is known by its process number and start time, which it
+ * notes itself while it still holds the starter's lock: so also before it listens, and when its starter was killed. */
 bool spawn_is_alive(const char *dir);
 
 /* Why it ended: the last line of its log. */

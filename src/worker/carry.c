@@ -234,7 +234,8 @@ static void go_on(struct carry *carry)
 		fail_soon(carry, REASON_INTERNAL);
 }
 
-/* The host has enough for now. Asked again in a while, in which the claim is kept: a task that is given back comes again at once. */
+/* The host has enough for now. Asked again in a while, in which the claim is kept: a task that is given back comes
+ * again at once. */
 static void hold_back(struct carry *carry, int reason, int64_t again_ms)
 {
 	int64_t wait = again_ms < HOST_ASK_MOST_MS ? again_ms : HOST_ASK_MOST_MS;

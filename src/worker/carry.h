@@ -1,6 +1,7 @@
 /* carry.h - one task through the pool until it is answered: a member, a request, what it showed, another member.
  *
- * Each attempt is one allocation, or one lease under least-concurrent, held while it lasts. No request is made without a member. */
+ * Each attempt is one allocation, or one lease under least-concurrent, held while it lasts. No request is made
+ * without a member. */
 #ifndef FAIRLEAD_WORKER_CARRY_H
 #define FAIRLEAD_WORKER_CARRY_H
 
@@ -38,7 +39,8 @@ struct carried {
 	int64_t began_ms, took_ms; /* wall clock since 1970; duration */
 };
 
-/* Valid until the callback returns; the carry ends with it. REASON_POOL_EMPTY, REASON_POOL_FULL, REASON_HOST_*: nothing was attempted. */
+/* Valid until the callback returns; the carry ends with it. REASON_POOL_EMPTY, REASON_POOL_FULL, REASON_HOST_*:
+ * nothing was attempted. */
 typedef void carry_cb(const struct carried *carried, void *arg);
 
 /* `config` and `task` are the caller's until the end. `cb` runs once, never before this returns. 0 or -ENOMEM. */

@@ -127,7 +127,7 @@ static void end_if_done(struct crew *crew)
 	crew->is_over = true;
 	crew->is_stopping = true;
 	wait_cancel(&crew->wait);
-	crew->config.ended(crew->config.arg);
+	crew->config.ended(crew->config.ended_arg);
 }
 
 static void on_turn_end(void *arg)

@@ -1,4 +1,5 @@
-/* crew_keep.c - the claims of jobs under way are extended at a third of their lease; one that was lost all the same ends its job. */
+/* crew_keep.c - the claims of jobs under way are extended at a third of their lease; one that was lost all the same
+ * ends its job. */
 #include <stdlib.h>
 
 #include "base/clock.h"

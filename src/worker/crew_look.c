@@ -1,4 +1,5 @@
-/* crew_look.c - whether nothing is left to do: nothing ready, returned, later or in flight, in other workers' hands either. */
+/* crew_look.c - whether nothing is left to do: nothing ready, returned, later or in flight, in other workers' hands
+ * either. */
 #include <stdlib.h>
 
 #include "base/clock.h"

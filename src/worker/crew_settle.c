@@ -125,6 +125,14 @@ void crew_settle_due(void *arg)
 	}
 }
 
+enum outcome job_final(const struct job *job, enum outcome outcome)
+{
+	const int64_t failures_max = queue_config(job->crew->config.queue)->failures_max;
+	const bool is_last = failures_max > 0 && job->claim->failures + 1 >= failures_max;
+
+	return outcome == OUTCOME_RETRY && is_last ? OUTCOME_DEAD : outcome;
+}
+
 void job_done(struct job *job, enum outcome outcome, int64_t delay_ms, const char *reason)
 {
 	static const enum settle_verb verbs[] = {

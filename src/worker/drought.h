@@ -1,5 +1,5 @@
-/* drought.h - the pool has nothing to give, or nothing that can be reached: no request is made, the tasks stay in the queue, and the crew
- * waits until there is somebody again. Said once. */
+/* drought.h - the pool has nothing to give, or nothing that can be reached: no request is made, the tasks stay in the
+ * queue, and the crew waits until there is somebody again. Said once. */
 #ifndef FAIRLEAD_WORKER_DROUGHT_H
 #define FAIRLEAD_WORKER_DROUGHT_H
 
@@ -24,9 +24,9 @@ struct drought {
 void drought_init(struct drought *drought, struct loop *loop, struct pool *pool);
 void drought_fini(struct drought *drought);
 
-/* For `reason` no member could be used for a task, which is to be released. The crew (for proxies that cannot be reached: when several
- * tasks in a row have met nobody else) claims nothing for a while that doubles with
- * each time, up to 5 s, and on as long as the pool is empty. */
+/* For `reason` no member could be used for a task, which is to be released. The crew (for proxies that cannot be
+ * reached: when several tasks in a row have met nobody else) claims nothing for a while that doubles with each time,
+ * up to 5 s, and on as long as the pool is empty. */
 void drought_note(struct drought *drought, int reason);
 
 /* A member has worked. */

@@ -15,8 +15,8 @@ struct exec_rule {
 
 #define EXEC_RULE_ERROR_SIZE 120
 
-/* Adds exit statuses that make a dead letter: "65" or "65,66". 0, or -EINVAL with a line in `error` that says what they may be: 0 is
- * done and 75 is later, whoever asks. */
+/* Adds exit statuses that make a dead letter: "65" or "65,66". 0, or -EINVAL with a line in `error` that says what
+ * they may be: 0 is done and 75 is later, whoever asks. */
 MUST_USE int exec_rule_add(struct exec_rule *rule, const char *statuses, char *error, size_t size);
 
 /* How a command ended. */

@@ -14,8 +14,6 @@
 #include "base/log.h"
 #include "pool/environment.h"
 #include "pool/seek.h"
-#include "worker/drought.h"
-#include "worker/outlook.h"
 
 /* From SIGTERM to SIGKILL, for a command whose time is over. */
 #define TERM_MS 2000
@@ -24,9 +22,7 @@
 
 struct exec_work {
 	struct exec_work_config config;
-	struct crew *crew;
-	struct drought drought;
-	struct outlook *outlook; /* NULL: nobody looks */
+	struct shift shift;
 	int64_t crowded_until_ms;
 	int error; /* -errno: the command cannot be run */
 	bool is_stopping;
@@ -58,30 +54,21 @@ static void let_go(struct errand *errand)
 	errand->child = NULL;
 	seek_end(&errand->seek);
 	alarm_fini(&errand->timeout);
-	loop_bury(errand->work->config.loop, &errand->grave);
-}
-
-/* One failure more, and the queue makes it a dead letter. */
-static bool is_last_failure(const struct errand *errand)
-{
-	const int64_t failures_max = queue_config(errand->work->config.queue)->failures_max;
-
-	return failures_max > 0 && errand->job->claim->failures + 1 >= failures_max;
+	loop_bury(errand->work->config.shift.loop, &errand->grave);
 }
 
 /* The only end of an errand that was not given up. */
 static void settle(struct errand *errand, enum outcome outcome, const char *reason)
 {
 	const struct member *member = errand->seek.member;
-	const enum outcome final =
-	    outcome == OUTCOME_RETRY && is_last_failure(errand) ? OUTCOME_DEAD : outcome;
+	const enum outcome final = job_final(errand->job, outcome);
 
 	log_line(outcome == OUTCOME_DONE ? LOG_DEBUG : LOG_INFO, "task",
 		 LOG_TEXT("task", errand->job->claim->id),
 		 LOG_TEXT("member", member ? member->id : ""),
 		 LOG_NUMBER("ms", clock_ms() - errand->began_ms),
 		 LOG_TEXT("outcome", outcome_word(final)), LOG_TEXT("reason", reason));
-	tally_add(errand->work->config.tally, final, member ? member->id : NULL);
+	tally_add(errand->work->config.shift.tally, final, member ? member->id : NULL);
 	job_done(errand->job, outcome, 0,
 		 outcome == OUTCOME_RETRY || outcome == OUTCOME_DEAD ? reason : NULL);
 	let_go(errand);
@@ -129,7 +116,7 @@ static void not_started(struct errand *errand, int result)
 			  LOG_TEXT("reason", result_word(result)),
 			  LOG_NUMBER("again_ms", CROWDED_MS));
 		work->crowded_until_ms = clock_ms() + CROWDED_MS;
-		crew_pause(work->crew, work->crowded_until_ms);
+		crew_pause(work->shift.crew, work->crowded_until_ms);
 	}
 	settle(errand, OUTCOME_RELEASE, result_word(result));
 }
@@ -143,7 +130,7 @@ static void describe(const struct errand *errand, struct environment *environmen
 	environment_init(environment, &errand->seek.member->endpoint);
 	environment_add(environment, "FAIRLEAD_TASK_ID", claim->id);
 	environment_add(environment, "FAIRLEAD_TASK_LEVEL",
-			queue_keys(errand->work->config.queue)->levels[claim->level].name);
+			queue_keys(errand->work->config.shift.queue)->levels[claim->level].name);
 	snprintf(attempt, sizeof attempt, "%" PRId64, claim->failures + claim->lost + 1);
 	environment_add(environment, "FAIRLEAD_TASK_ATTEMPT", attempt);
 }
@@ -159,9 +146,9 @@ static void start(struct errand *errand)
 					      .grace_ms = TERM_MS};
 	int r;
 
-	drought_over(&errand->work->drought);
+	drought_over(&errand->work->shift.drought);
 	describe(errand, &environment);
-	r = child_start(&errand->child, config->loop, &request, on_ended, errand);
+	r = child_start(&errand->child, config->shift.loop, &request, on_ended, errand);
 	environment_wipe(&environment);
 	if (r)
 		not_started(errand, r);
@@ -174,7 +161,7 @@ static void start(struct errand *errand)
 /* Nothing was attempted. */
 static void go_without(struct errand *errand, int reason)
 {
-	drought_note(&errand->work->drought, reason);
+	drought_note(&errand->work->shift.drought, reason);
 	settle(errand, OUTCOME_RELEASE, result_word(reason));
 }
 
@@ -216,12 +203,12 @@ static bool begin(struct job *job, void *arg)
 	*errand = (struct errand){.grave.free_object = errand_free,
 				  .work = work,
 				  .job = job,
-				  .seek = {.pool = work->config.pool,
+				  .seek = {.pool = work->config.shift.pool,
 					   .lease_wait_ms = work->config.lease_wait_ms,
 					   .cb = on_sought,
 					   .arg = errand},
 				  .began_ms = clock_ms()};
-	alarm_init(&errand->timeout, work->config.loop, on_timeout, errand);
+	alarm_init(&errand->timeout, work->config.shift.loop, on_timeout, errand);
 	job->work = errand;
 	if (!seek_next(&errand->seek))
 		return true;
@@ -238,67 +225,27 @@ static void give_up(struct job *job, void *arg)
 		 LOG_TEXT("member", errand->seek.member ? errand->seek.member->id : ""),
 		 LOG_NUMBER("ms", clock_ms() - errand->began_ms), LOG_TEXT("outcome", "given up"),
 		 LOG_TEXT("reason", job->is_lost ? "claim lost" : "worker ends"));
-	tally_add(work->config.tally, OUTCOME_RELEASE,
+	tally_add(work->config.shift.tally, OUTCOME_RELEASE,
 		  errand->seek.member ? errand->seek.member->id : NULL);
 	let_go(errand);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-static void on_crew_ended(void *arg)
-{
-	struct exec_work *work = arg;
-
-	work->config.ended(work->config.arg);
-}
-
-static int make_crew(struct exec_work *work)
-{
-	const struct exec_work_config *config = &work->config;
-	const struct crew_config crew = {.loop = config->loop,
-					 .queue = config->queue,
-					 .waits = config->waits,
-					 .concurrency = config->concurrency,
-					 .is_draining_queue = config->is_draining_queue,
-					 .grace_ms = config->grace_ms,
-					 .begin = begin,
-					 .give_up = give_up,
-					 .ended = on_crew_ended,
-					 .arg = work};
-
-	return crew_new(&work->crew, &crew);
-}
-
-static int make_outlook(struct exec_work *work)
-{
-	const struct exec_work_config *config = &work->config;
-	const struct outlook_config outlook = {.loop = config->loop,
-					       .crew = work->crew,
-					       .queue = config->queue,
-					       .pool = config->pool,
-					       .tally = config->tally};
-
-	return config->is_live ? outlook_new(&work->outlook, &outlook) : 0;
-}
-
 int exec_work_new(struct exec_work **ret, const struct exec_work_config *config)
 {
 	struct exec_work *work = calloc(1, sizeof *work);
-	int r = -ENOMEM;
+	int r;
 
 	if (!work)
-		return r;
+		return -ENOMEM;
 	work->config = *config;
-	drought_init(&work->drought, config->loop, config->pool);
-	r = make_crew(work);
-	if (!r)
-		r = make_outlook(work);
+	r = shift_begin(&work->shift, &config->shift, begin, give_up, work);
 	if (r) {
 		exec_work_end(work);
 		exec_work_free(work);
 		return r;
 	}
-	work->drought.crew = work->crew;
 	*ret = work;
 	return 0;
 }
@@ -306,7 +253,7 @@ int exec_work_new(struct exec_work **ret, const struct exec_work_config *config)
 void exec_work_stop(struct exec_work *work)
 {
 	work->is_stopping = true;
-	crew_stop(work->crew);
+	crew_stop(work->shift.crew);
 }
 
 int exec_work_error(const struct exec_work *work)
@@ -316,11 +263,7 @@ int exec_work_error(const struct exec_work *work)
 
 void exec_work_end(struct exec_work *work)
 {
-	outlook_free(work->outlook);
-	drought_fini(&work->drought);
-	crew_free(work->crew);
-	work->outlook = NULL;
-	work->crew = NULL;
+	shift_end(&work->shift);
 }
 
 void exec_work_free(struct exec_work *work)

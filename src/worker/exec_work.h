@@ -1,28 +1,18 @@
-/* exec_work.h - tasks that are commands: for each claimed one a member is taken, a command is run with it, and its exit status settles the
- * task. No command is started without a member. */
+/* exec_work.h - tasks that are commands: for each claimed one a member is taken, a command is run with it, and its
+ * exit status settles the task. No command is started without a member. */
 #ifndef FAIRLEAD_WORKER_EXEC_WORK_H
 #define FAIRLEAD_WORKER_EXEC_WORK_H
 
-#include "pool/pool.h"
-#include "worker/crew.h"
 #include "worker/exec_rule.h"
-#include "worker/tally.h"
+#include "worker/shift.h"
 
 struct exec_work;
 
 struct exec_work_config {
-	struct loop *loop;
-	struct queue *queue;
-	struct waits *waits;
-	struct pool *pool;
-	struct tally *tally;
+	struct shift_config shift;
 	char *const *command; /* NULL-terminated, the caller's */
 	struct exec_rule rule;
-	size_t concurrency;
-	bool is_draining_queue, is_live; /* is_live: somebody looks at the tally's line */
-	int64_t grace_ms, timeout_ms, lease_wait_ms;
-	void (*ended)(void *arg); /* as of crew_config */
-	void *arg;
+	int64_t timeout_ms, lease_wait_ms;
 };
 
 /* 0 or -ENOMEM. */

@@ -1,5 +1,5 @@
-/* fetch_work.c - tasks that are requests. The result is written before the task is settled, so that it may be there twice, but is never
- * missing. */
+/* fetch_work.c - tasks that are requests. The result is written before the task is settled, so that it may be there
+ * twice, but is never missing. */
 #include "worker/fetch_work.h"
 
 #include <errno.h>
@@ -9,8 +9,6 @@
 #include "base/clock.h"
 #include "base/kill_point.h"
 #include "base/log.h"
-#include "worker/drought.h"
-#include "worker/outlook.h"
 
 #define REASON_SIZE 240
 #define MEMBER_SIZE 320
@@ -19,9 +17,7 @@
 
 struct fetch_work {
 	struct fetch_work_config config;
-	struct crew *crew;
-	struct drought drought;
-	struct outlook *outlook; /* NULL: nobody looks */
+	struct shift shift;
 	int64_t unwritten_ms; /* the last pause after a result that could not be written; 0: none */
 	int64_t unwritten_until_ms;
 	TAILQ_HEAD(, errand) writing; /* their results are on their way */
@@ -51,7 +47,8 @@ static void errand_free(struct errand *errand)
 /* The only end of an errand that was not given up. */
 static void settle(struct errand *errand, enum outcome outcome)
 {
-	tally_add(errand->work->config.tally, outcome == errand->outcome ? errand->final : outcome,
+	tally_add(errand->work->config.shift.tally,
+		  outcome == errand->outcome ? errand->final : outcome,
 		  errand->has_member ? errand->member : NULL);
 	job_done(errand->job, outcome, errand->delay_ms,
 		 outcome == OUTCOME_RETRY || outcome == OUTCOME_DEAD ? errand->reason : NULL);
@@ -73,7 +70,7 @@ static void not_written(struct errand *errand, int result)
 		log_error("results cannot be written: their tasks go back, the worker waits",
 			  LOG_TEXT("reason", result_word(result)),
 			  LOG_NUMBER("again_ms", work->unwritten_ms));
-		crew_pause(work->crew, work->unwritten_until_ms);
+		crew_pause(work->shift.crew, work->unwritten_until_ms);
 	}
 	settle(errand, OUTCOME_RELEASE);
 }
@@ -99,7 +96,7 @@ static void on_written(int result, void *arg)
 
 static const char *level_of(const struct errand *errand)
 {
-	return queue_keys(errand->work->config.queue)->levels[errand->job->claim->level].name;
+	return queue_keys(errand->work->config.shift.queue)->levels[errand->job->claim->level].name;
 }
 
 static void write_result(struct errand *errand, const struct task *task,
@@ -119,23 +116,13 @@ static void write_result(struct errand *errand, const struct task *task,
 
 /* --- what came of it ---------------------------------------------------------------------------------------------- */
 
-/* One failure more, and the queue makes it a dead letter. */
-static bool is_last_failure(const struct errand *errand)
-{
-	const int64_t failures_max = queue_config(errand->work->config.queue)->failures_max;
-
-	return failures_max > 0 && errand->job->claim->failures + 1 >= failures_max;
-}
-
 static void decide(struct errand *errand, const struct carried *carried)
 {
 	const int status = carried->answer ? carried->answer->status : 0;
 
 	errand->outcome =
 	    outcome_of(carried->reason, status, carried->retry_after_ms, &errand->delay_ms);
-	errand->final = errand->outcome;
-	if (errand->outcome == OUTCOME_RETRY && is_last_failure(errand))
-		errand->final = OUTCOME_DEAD;
+	errand->final = job_final(errand->job, errand->outcome);
 }
 
 static void note(struct errand *errand, const struct carried *carried)
@@ -166,9 +153,9 @@ static void conclude(struct errand *errand, const struct task *task, const struc
 	decide(errand, carried);
 	note(errand, carried);
 	if (errand->outcome == OUTCOME_RELEASE && !is_of_host(carried->reason))
-		drought_note(&work->drought, carried->reason);
+		drought_note(&work->shift.drought, carried->reason);
 	else if (carried->tries)
-		drought_over(&work->drought);
+		drought_over(&work->shift.drought);
 	log_debug("task", LOG_TEXT("task", errand->job->claim->id),
 		  LOG_TEXT("url", task ? task->shown : ""), LOG_TEXT("member", errand->member),
 		  LOG_NUMBER("tries", carried->tries),
@@ -234,77 +221,33 @@ static void give_up(struct job *job, void *arg)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-static void on_ended(void *arg)
-{
-	struct fetch_work *work = arg;
-
-	work->config.ended(work->config.arg);
-}
-
-static int make_crew(struct fetch_work *work)
-{
-	const struct fetch_work_config *config = &work->config;
-	const struct crew_config crew = {.loop = config->loop,
-					 .queue = config->queue,
-					 .waits = config->waits,
-					 .concurrency = config->concurrency,
-					 .is_draining_queue = config->is_draining_queue,
-					 .grace_ms = config->grace_ms,
-					 .begin = begin,
-					 .give_up = give_up,
-					 .ended = on_ended,
-					 .arg = work};
-
-	return crew_new(&work->crew, &crew);
-}
-
-static int make_outlook(struct fetch_work *work)
-{
-	const struct fetch_work_config *config = &work->config;
-	const struct outlook_config outlook = {.loop = config->loop,
-					       .crew = work->crew,
-					       .queue = config->queue,
-					       .pool = config->carry.pool,
-					       .tally = config->tally};
-
-	return config->is_live ? outlook_new(&work->outlook, &outlook) : 0;
-}
-
 int fetch_work_new(struct fetch_work **ret, const struct fetch_work_config *config)
 {
 	struct fetch_work *work = calloc(1, sizeof *work);
-	int r = -ENOMEM;
+	int r;
 
 	if (!work)
-		return r;
+		return -ENOMEM;
 	work->config = *config;
 	TAILQ_INIT(&work->writing);
-	drought_init(&work->drought, config->loop, config->carry.pool);
-	r = make_crew(work);
-	if (!r)
-		r = make_outlook(work);
+	r = shift_begin(&work->shift, &config->shift, begin, give_up, work);
 	if (r) {
 		fetch_work_end(work);
 		fetch_work_free(work);
 		return r;
 	}
-	work->drought.crew = work->crew;
 	*ret = work;
 	return 0;
 }
 
 void fetch_work_stop(struct fetch_work *work)
 {
-	crew_stop(work->crew);
+	crew_stop(work->shift.crew);
 }
 
 void fetch_work_end(struct fetch_work *work)
 {
-	outlook_free(work->outlook);
-	drought_fini(&work->drought);
-	crew_free(work->crew);
-	work->outlook = NULL;
-	work->crew = NULL;
+	shift_end(&work->shift);
 }
 
 bool fetch_work_is_writing(const struct fetch_work *work)

@@ -1,27 +1,19 @@
-/* fetch_work.h - tasks that are requests: each claimed one is read, carried through the pool, its result written, then settled. */
+/* fetch_work.h - tasks that are requests: each claimed one is read, carried through the pool, its result written,
+ * then settled. */
 #ifndef FAIRLEAD_WORKER_FETCH_WORK_H
 #define FAIRLEAD_WORKER_FETCH_WORK_H
 
 #include "worker/carry.h"
-#include "worker/crew.h"
 #include "worker/result.h"
-#include "worker/tally.h"
+#include "worker/shift.h"
 
 struct fetch_work;
 
 struct fetch_work_config {
-	struct loop *loop;
-	struct queue *queue;
-	struct waits *waits;
+	struct shift_config shift;
 	struct carry_config carry; /* its texts outlive the work */
 	struct results *results;
-	struct tally *tally;
 	enum task_mode mode;
-	size_t concurrency;
-	bool is_draining_queue, is_live; /* is_live: somebody looks at the tally's line */
-	int64_t grace_ms;
-	void (*ended)(void *arg); /* as of crew_config */
-	void *arg;
 };
 
 /* 0 or -ENOMEM. */
@@ -30,7 +22,8 @@ MUST_USE int fetch_work_new(struct fetch_work **ret, const struct fetch_work_con
 /* Claims no more, ends what is under way within the grace period, then runs `ended`. */
 void fetch_work_stop(struct fetch_work *work);
 
-/* Gives up and releases what is under way. Before store_free(), and with turns of the loop until fetch_work_is_writing() is over. */
+/* Gives up and releases what is under way. Before store_free(), and with turns of the loop until
+ * fetch_work_is_writing() is over. */
 void fetch_work_end(struct fetch_work *work);
 bool fetch_work_is_writing(const struct fetch_work *work);
 

@@ -14,8 +14,8 @@ static const int never_works[] = {
     REASON_RESPONSE_BODY_SIZE, REASON_RESPONSE_REDIRECT,
 };
 
-/* Nothing of the task has left, and what stopped it has nothing to do with the task: nobody to send it through, a proxy that cannot be
- * reached, the host's turn not yet, no store, no descriptors. */
+/* Nothing of the task has left, and what stopped it has nothing to do with the task: nobody to send it through, a
+ * proxy that cannot be reached, the host's turn not yet, no store, no descriptors. */
 static const int not_begun[] = {
     REASON_POOL_EMPTY,        REASON_POOL_FULL,     REASON_LEASE_STALE,       REASON_PROXY_REFUSED,
     REASON_PROXY_UNREACHABLE, REASON_PROXY_NAME,    REASON_PROXY_PROHIBITED,  REASON_PROXY_TIMEOUT,

@@ -11,7 +11,8 @@ enum outcome {
 	OUTCOME_DEAD,    /* can never work */
 };
 
-/* `reason`, `status`: of struct carried; `retry_after_ms`: 0 none. A status of 408, 425, 429, 500, 502, 503, 504 is tried again, any other is an answer. */
+/* `reason`, `status`: of struct carried; `retry_after_ms`: 0 none. A status of 408, 425, 429, 500, 502, 503, 504 is
+ * tried again, any other is an answer. */
 enum outcome outcome_of(int reason, int status, int64_t retry_after_ms, int64_t *ret_delay_ms);
 
 /* "done", "retry", "release", "dead"; static storage. */

@@ -1,5 +1,5 @@
-/* outlook.h - what the live line shows beside what has been done: once a second queue and pool are asked how much is waiting, and how
- * many are eligible. Only where somebody looks. */
+/* outlook.h - what the live line shows beside what has been done: once a second queue and pool are asked how much is
+ * waiting, and how many are eligible. Only where somebody looks. */
 #ifndef FAIRLEAD_WORKER_OUTLOOK_H
 #define FAIRLEAD_WORKER_OUTLOOK_H
 

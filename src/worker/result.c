@@ -109,8 +109,8 @@ static size_t take_lines(const struct group *group, size_t *from, struct word *w
 	return n;
 }
 
-/* LPUSH, as everywhere here: whoever takes by BRPOP gets the oldest. Not idempotent: an answer that is lost is told, and the task comes
- * again. */
+/* LPUSH, as everywhere here: whoever takes by BRPOP gets the oldest. Not idempotent: an answer that is lost is told,
+ * and the task comes again. */
 static int push(struct results *results, struct group *group)
 {
 	struct word words[PUSH_LINES + 2] = {WORD("LPUSH"), WORD(results->list)};

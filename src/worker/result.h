@@ -24,10 +24,12 @@ MUST_USE int results_new(struct results **ret, struct loop *loop, struct store *
 /* After the last results_add() has been answered; what was not is forgotten. Accepts NULL. */
 void results_free(struct results *results);
 
-/* 0: it is written (and, with a list, stored): the task may be acknowledged. -errno or a store's reason: it is not; try again later. */
+/* 0: it is written (and, with a list, stored): the task may be acknowledged. -errno or a store's reason: it is not;
+ * try again later. */
 typedef void results_cb(int result, void *arg);
 
-/* `task` NULL: the payload could not be read. Everything is the caller's and valid until this returns. `cb` runs once, never before this returns. 0 if queued, else -errno. */
+/* `task` NULL: the payload could not be read. Everything is the caller's and valid until this returns. `cb` runs
+ * once, never before this returns. 0 if queued, else -errno. */
 MUST_USE int results_add(struct results *results, const struct claim *claim, const char *level,
 			 const struct task *task, const struct carried *carried,
 			 enum outcome outcome, results_cb *cb, void *arg);

@@ -58,8 +58,8 @@ static bool is_torn(int fd, off_t end)
 	return end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n';
 }
 
-/* Under the lock, so that no other process's record stands behind what is cut off. Standard output may have been opened without
- * O_APPEND (`> file`): then the end is ours to seek. */
+/* Under the lock, so that no other process's record stands behind what is cut off. Standard output may have been
+ * opened without O_APPEND (`> file`): then the end is ours to seek. */
 static int append(int fd, const char *bytes, size_t len)
 {
 	off_t end = lseek(fd, 0, SEEK_END);

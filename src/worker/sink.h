@@ -20,8 +20,8 @@ struct sink {
 MUST_USE int sink_open(struct sink *sink, const char *path);
 void sink_close(struct sink *sink);
 
-/* 0: all is written. -EAGAIN: call it again with the same bytes in a little while. Another -errno: it is not written; a pipe may
- * have got a part. */
+/* 0: all is written. -EAGAIN: call it again with the same bytes in a little while. Another -errno: it is not written;
+ * a pipe may have got a part. */
 MUST_USE int sink_write(struct sink *sink, const void *bytes, size_t len);
 
 #endif

@@ -30,9 +30,9 @@ struct task {
 
 #define TASK_ERROR_MAX 160
 
-/* Reads a payload. URL mode: surrounding blanks, a BOM in front and a CR behind are taken off; nothing is guessed: without a scheme it is
- * refused. JSON mode: {"url", "method", "headers", "body" | "body_base64", "id", "timeout_ms", "meta"}, and "priority", which is
- * left to the queue's levels; another key is refused by name. 0; -ENOMEM; or
+/* Reads a payload. URL mode: surrounding blanks, a BOM in front and a CR behind are taken off; nothing is guessed:
+ * without a scheme it is refused. JSON mode: {"url", "method", "headers", "body" | "body_base64", "id", "timeout_ms",
+ * "meta"}, and "priority", which is left to the queue's levels; another key is refused by name. 0; -ENOMEM; or
  * REASON_TASK_INVALID with a line in `error` that says what is wrong and what it should be: it can never work. */
 MUST_USE int task_read(struct task *ret, enum task_mode mode, const char *payload, size_t len,
 		       char error[static TASK_ERROR_MAX]);

@@ -1,7 +1,8 @@
 /* warc.c - answers as records of a WARC 1.1 file.
  *
- * libcurl has taken off the codings of a body, so that the fields which tell them are left out, and Content-Length tells what stands
- * there. The request is what was asked for; libcurl's own fields (Accept-Encoding) and all credentials are not in it. */
+ * libcurl has taken off the codings of a body, so that the fields which tell them are left out, and Content-Length
+ * tells what stands there. The request is what was asked for; libcurl's own fields (Accept-Encoding) and all
+ * credentials are not in it. */
 #include "worker/warc.h"
 
 #include <errno.h>

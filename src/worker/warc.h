@@ -12,8 +12,8 @@ MUST_USE int warc_open(struct sink *ret, const char *path);
 /* The record that says who writes. 0 or -errno. */
 MUST_USE int warc_add_info(struct buffer *to);
 
-/* The response that `carried` has and, unless it was redirected, the request that led to it. 0 or -errno; after one, what was added in
- * part is the caller's to drop. */
+/* The response that `carried` has and, unless it was redirected, the request that led to it. 0 or -errno; after one,
+ * what was added in part is the caller's to drop. */
 MUST_USE int warc_add(struct buffer *to, const struct task *task, const struct carried *carried);
 
 #endif

@@ -69,8 +69,9 @@ void crew_stage_hire(struct crew_stage *c, size_t concurrency, bool is_draining_
 					   .grace_ms = grace_ms,
 					   .begin = on_begin,
 					   .give_up = on_give_up,
+					   .arg = c,
 					   .ended = on_ended,
-					   .arg = c};
+					   .ended_arg = c};
 
 	assert_int_equal(crew_new(&c->crew, &config), 0);
 	assert_int_equal(c->begun, 0);
